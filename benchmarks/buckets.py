@@ -12,8 +12,8 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
-from daskw2v.sampling.hierarchy import word_table
-from daskw2v.sampling.pairs import WindowSize, deal_pairs
+from daskw2v.sampling.hierarchy import make_word_table
+from daskw2v.sampling.pairs import WindowSize, distribute_pairs
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.vocabulary.partition import Partitions
@@ -45,10 +45,10 @@ def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
 def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], float]:
     """Return what trains the pairs of a text as one bucket, and returns pairs/s."""
     of, width, n = NegativeSampling.of(params), padded(params.vector_size), len(counts)
-    words = word_table(counts, of.ns_exponent)
+    words = make_word_table(counts, of.ns_exponent)
     source, output = first_rows(params, np.arange(n)), huge_zeros(n * width)
     size = WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
-    pairs = deal_pairs(segment, 0, int(segment.positions[-1]) + 1, size, Partitions(n, 1)).entries
+    pairs = distribute_pairs(segment, 0, int(segment.positions[-1]) + 1, size, Partitions(n, 1)).entries
     key, alpha = stream(params.seed, Purpose.NEGATIVE, 0), start_alpha(params)
 
     def run() -> float:

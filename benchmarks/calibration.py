@@ -21,12 +21,12 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
-from daskw2v.sampling.skipgrams import Dealer, Stretch, held_buckets, hold_pairs
+from daskw2v.sampling.skipgrams import BucketArguments, Stretch, make_bucket_reader, submit_pairs
 from daskw2v.sampling.weights import NS_EXPONENT, partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
@@ -89,7 +89,7 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
         n, width = rows // 4, padded(d)
         pairs = pack(np.random.default_rng(1).integers(0, n, (2, n)), pair_type(n))
         tables = first_rows(params.replace(vector_size=d), np.arange(n)), huge_zeros(n * width)
-        words = word_table(np.ones(n, np.int64), NS_EXPONENT)
+        words = make_word_table(np.ones(n, np.int64), NS_EXPONENT)
         return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / n
 
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
@@ -151,15 +151,15 @@ def measure_dealing(text: Text, folder: Path) -> dict[str, float]:
         partitions = Partitions(text.vocabulary.size, DEALT)
         counts = partition_counts(client, text.vocabulary, partitions, NS_EXPONENT, place / "weights")
         run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
-        dealer = Dealer(run, partitions, DEALT, counts.weights)
-        assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
+        dealer = BucketArguments(run, partitions, DEALT, counts.weights)
+        assert submit_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
 
         def deal(number: int) -> tuple[float, int]:
             """Return seconds and pairs."""
-            held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
-            parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
+            held = submit_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
+            parts = [client.gather(held.slices_of_group(i)) for i in range(DEALT)]
             began = time.perf_counter()
-            made = [[held_buckets(part) for part in found] for found in parts]
+            made = [[make_bucket_reader(part) for part in found] for found in parts]
             taken = [bucket(j).pairs for found in made for j in range(DEALT) for bucket in found]
             seconds = held.deal_seconds + time.perf_counter() - began
             return seconds, sum(map(len, taken))
@@ -206,7 +206,7 @@ def measure_cluster(small: Text, passes: int) -> dict[str, float]:
 
 def seconds_a_bucket(n: int = 200) -> float:
     """Return the seconds of a bucket of one pair, trained by a thread of a task."""
-    width, words = padded(SIZES[0]), word_table(np.ones(1, np.int64), NS_EXPONENT)
+    width, words = padded(SIZES[0]), make_word_table(np.ones(1, np.int64), NS_EXPONENT)
     row, pair, none = np.zeros(width, np.float32), np.zeros(1, np.uint32), np.zeros(0, np.uint32)
 
     def bucket(_: int) -> Any:

@@ -33,7 +33,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import BusyError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.versions.finished import number_of
+from daskw2v.models.versions.finished import parse_number
 from daskw2v.models.versions.versions import Versions
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
@@ -45,7 +45,7 @@ from tests.support.days import write_day
 
 MOST = 8  # processes of a race
 NIGHTS = 3  # before a host is paused
-FAST = {"BEAT": 0.1, "EXPIRY": 1.0, "LOOK": 0.02}  # seconds, instead of 10, 60 and 1
+FAST = {"BEAT": 0.1, "EXPIRY": 1.0, "POLL": 0.02}  # seconds, instead of 10, 60 and 1
 PARAMS = Params(vector_size=8, min_count=2, epochs=1, rounds_per_epoch=1, alpha=0.05)
 RESOURCES = Resources(threads=1, block_size="64 KiB")
 SCENES = (  # what the host does that is paused, and the other
@@ -154,7 +154,7 @@ def kinds_of(second: str, code: int | None, told: str, before: State, after: Sta
     refused = code == 2 and "has taken over" in told
     kinds = [KINDS[0] if refused else KINDS[1] if code in (0, 3, 6) else KINDS[2]]
     if second == "rollback" and code == 0:  # it takes over the lease of versions: the night goes on, and may end later
-        older, lost = number_of(after.served) < number_of(before.served), before.needed - after.versions
+        older, lost = parse_number(after.served) < parse_number(before.served), before.needed - after.versions
     else:
         older, lost = after.served != before.served, before.files - after.files
     return kinds + [kind for kind, is_so in zip(KINDS[3:], (older, lost or after.damage), strict=True) if is_so]
@@ -205,7 +205,7 @@ class Trials:
 
     def _act(self, operation: str, host: str, work: Path, point: int) -> None:
         """Do an operation as a command of another machine does, and write what it says to a file."""
-        for name, value in {**FAST, "_machine": lambda: host}.items():
+        for name, value in {**FAST, "_get_machine": lambda: host}.items():
             assert hasattr(lease, name), name
             setattr(lease, name, value)
         stop_at(point)

@@ -30,7 +30,7 @@ from benchmarks.tables import Table
 from benchmarks.texts import MB
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
-from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.graph import build_graph, choose_n_partitions
 from daskw2v.sequences.settings import EdgeList, Walks
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
@@ -72,7 +72,7 @@ def run(name: str, edges: str, walks: Walks, client: Client, work: Store, table:
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).read_bytes())
-    steps, n = graph.n_nodes * walks.number * walks.length, partitions_of(graph, walks.partitions, client)
+    steps, n = graph.n_nodes * walks.number * walks.length, choose_n_partitions(graph, walks.partitions, client)
     found = digest.hexdigest()[:8]
     table.row(name, graph.n_edges, n, graph_seconds, graph_mb, seconds, mb, steps / seconds / 1e6, found)
     return found

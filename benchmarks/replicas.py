@@ -35,7 +35,7 @@ from daskw2v.objectives.curvature import Moments
 from daskw2v.objectives.registry import find_objective, find_trainer
 from daskw2v.progress import silent
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature, compute_curvatures, compute_moments
@@ -114,7 +114,7 @@ class Replicas:
         for work, own in zip(step.works, self._own, strict=True):
             tables = Tables(own["input"].reshape(-1), own["output"].reshape(-1), self._width, HotRows(0, 0, 0, 1))
             for epoch, start, stop, rate in work.split_by_epoch(self._length):
-                for a, b in cut(start, stop, 1 << 22):
+                for a, b in cut_range(start, stop, 1 << 22):
                     piece = read_piece(self._run, epoch, a, b, rate)
                     self._train(piece.segment, piece.first, piece.last, tables, piece.rate, piece.epoch, self._prepared)
 

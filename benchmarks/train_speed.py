@@ -37,7 +37,7 @@ from daskw2v.features.settings import has_features
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.segments import cut, keep_thresholds
+from daskw2v.sampling.segments import cut_range, keep_thresholds
 from daskw2v.training.devices import make_threads
 from daskw2v.vocabulary.huffman import huffman_tree
 from tests.support.windows import count_contexts
@@ -68,7 +68,7 @@ def count_operations(text: Text, params: Params) -> float:
     reader = SegmentReader(text.work, text.corpus, text.vocabulary)
     keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
     operations = 0
-    for start, stop in cut(0, text.corpus.n_tokens):
+    for start, stop in cut_range(0, text.corpus.n_tokens):
         segment, _ = reader.read(start, stop, params.window, keep, key)
         centers = slice(*segment.centers(start, stop))
         contexts = count_contexts(segment, params)[centers]

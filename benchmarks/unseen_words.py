@@ -120,7 +120,7 @@ def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
         """Return vectors; zeros, which are near to nothing, where a small model has none of a word's n-grams."""
         assert features is not None
         rows = np.zeros((len(words), features.vector_size), np.float32)
-        known = np.diff(features.keys.of_words(words).known().offsets) > 0
+        known = np.diff(features.keys.find_ngrams(words).drop_missing().offsets) > 0
         rows[known] = features.vectors([word for word, has_some in zip(words, known, strict=True) if has_some])
         return rows
 

@@ -105,7 +105,7 @@ def test_platform(tmp_path, platform, lines):
     run(lines, tmp_path / "work", text, platform)
 
 
-def test_absolute__divides_by_slashes_on_windows(monkeypatch):
+def test_make_absolute__divides_by_slashes_on_windows(monkeypatch):
     monkeypatch.setattr(urls, "os", SimpleNamespace(path=ntpath, sep="\\"))
-    assert urls.absolute(r"C:\models\work") == "C:/models/work"
-    assert urls.absolute("s3://bucket/work") == "s3://bucket/work"
+    assert urls.make_absolute(r"C:\models\work") == "C:/models/work"
+    assert urls.make_absolute("s3://bucket/work") == "s3://bucket/work"

@@ -135,7 +135,7 @@ class Lab:
         matrix = 0.0
         if kind.strategy.name == "columns":
             built, seconds = self._spent(lambda: matrix_of(self.client, text, kind))
-            matrix = self._matrices.setdefault(built.home.url, seconds)
+            matrix = self._matrices.setdefault(built.folder.url, seconds)
         vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind))
         return Made(vectors, matrix, seconds)
 

@@ -15,9 +15,9 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import padded
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import initial_rows
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.segments import Segment, cut, keep_thresholds
+from daskw2v.sampling.segments import Segment, cut_range, keep_thresholds
 from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.types import Float32Array, Int64Array
 
@@ -44,7 +44,7 @@ class Trainer:
         s, self.n_words = settings, len(counts)
         self._settings, self._adam = s, adam_of(s.batch, s.lazy, s.alpha)
         self._state = make_state(self.n_words, padded(s.vector_size), s.negative, s.batch)
-        self.noise = word_table(counts, NS_EXPONENT)
+        self.noise = make_word_table(counts, NS_EXPONENT)
         params = Params(vector_size=s.vector_size, seed=s.seed)
         self.table("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
 
@@ -76,7 +76,7 @@ def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
     pairs = 0
     for epoch in range(settings.epochs):
         key = stream(settings.seed, Purpose.SUBSAMPLE, epoch)
-        for start, stop in cut(0, length):
+        for start, stop in cut_range(0, length):
             segment, _ = reader.read(start, stop, settings.window, keep, key)
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()

@@ -20,7 +20,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.reader import RunText, SegmentReader
-from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds
+from daskw2v.sampling.segments import SEGMENT, cut_range, keep_thresholds
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
 
@@ -119,7 +119,7 @@ def cutting(text: RunText, window: int) -> dict[str, Callable[[], float]]:
     cuda, cutter, key = load("numba.cuda"), load("daskw2v.sampling.cuda").Cutter(), np.uint64(1)
     way, counts = cuda.stream(), cuda.to_device(np.zeros(2, np.int64))
     on_gpu, most = DeviceText(cuda, text, float("inf")), CudaReplicaTrainer.positions
-    pieces = [(a, b, on_gpu.load(a, b, window, key)) for a, b in cut(0, text.length, most)]
+    pieces = [(a, b, on_gpu.load(a, b, window, key)) for a, b in cut_range(0, text.length, most)]
 
     def cut_all() -> None:
         for a, b, spans in pieces:

@@ -21,7 +21,7 @@ from daskw2v.cluster.waiting import await_worker, waits_for_workers
 from daskw2v.cluster.workers import ask_workers, converting_scheduler_errors, this_worker, workers_known
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError, StoreError, counted
-from daskw2v.kernels.compilation import compiling_said
+from daskw2v.kernels.compilation import reporting_compilation
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.store.storage import Store
 
@@ -210,7 +210,7 @@ def connected(
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
-        with compiling_said(connection, listener), watching_clocks(connection):
+        with reporting_compilation(connection, listener), watching_clocks(connection):
             yield connection
 
 

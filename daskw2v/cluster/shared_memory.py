@@ -159,12 +159,12 @@ def allocate_shared(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -
 
     The array lies in shared memory; or in memory of `kernels.buffers`, if it is small or memory cannot be shared.
     """
-    if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.LEAST and _can_share():
+    if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.MIN_BYTES and _can_share():
         with suppress(OSError):
             shared = _segments.table(shape, dtype).view(SharedArray)
             shared.region = _region_of_buffer(shared)
             return shared
-    return buffers.here.table(shape, dtype)
+    return buffers.pool.table(shape, dtype)
 
 
 def _can_share() -> bool:
@@ -364,11 +364,11 @@ def _copy_to_shared(array: SharedArray) -> Region | None:
     with _writing, suppress(OSError):  # several receivers may request an array at the same time
         if array.region is None and array.is_shareable:
             content = np.asarray(array).data.cast("B")
-            if len(content) < buffers.LEAST:
+            if len(content) < buffers.MIN_BYTES:
                 file, array.region = _write(content)
                 weakref.finalize(array, os.close, file)
             else:
-                array._copied = _segments.take(len(content), np.uint8)
+                array._copied = _segments.empty(len(content), np.uint8)
                 array._copied[:] = content
                 array.region = _region_of_buffer(array._copied)
     return array.region

@@ -15,7 +15,7 @@ import numpy as np
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.safe_text import masked
-from daskw2v.store.urls import Options, absolute, is_location, refuse_secret
+from daskw2v.store.urls import Options, is_location, make_absolute, refuse_secret
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
@@ -120,8 +120,8 @@ def _is_separator(value: Any) -> bool:
 
 
 def absolute_location(url: str | os.PathLike[str]) -> str:
-    """Return a URL unchanged, or a path as the absolute path that workers use."""
-    return absolute(os.fspath(url))
+    """Return a URL unchanged, or a path as the make_absolute path that workers use."""
+    return make_absolute(os.fspath(url))
 
 
 def _refuse_user(name: str, address: str) -> None:

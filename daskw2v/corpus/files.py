@@ -109,7 +109,7 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
         If the store fails repeatedly, or does not answer in time.
     """
     fs, path = filesystem(source.url, storage_options)
-    ask = partial(with_retries, place=source.url, timeout=timeout)
+    ask = partial(with_retries, location=source.url, timeout=timeout)
     try:
         _check_unchanged(ask(fs.info, path), source)
         with io.BufferedReader(RetryingFile(ask(fs.open, path, "rb"), source.url, timeout), _BUFFER) as file:

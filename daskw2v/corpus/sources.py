@@ -23,7 +23,7 @@ from daskw2v.extras import needed
 from daskw2v.progress import Listener, message_sender, silent
 from daskw2v.store.retries import TIMEOUT, with_retries
 from daskw2v.store.threads import in_threads
-from daskw2v.store.urls import Location, absolute, filesystem
+from daskw2v.store.urls import Location, filesystem, make_absolute
 
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
 _BROKEN = "broken link"  # a type of files, beside those of fsspec's info
@@ -204,7 +204,7 @@ def find_files(
             "Name the files themselves.",
         )
     fs, path = filesystem(name, storage_options)
-    ask = partial(with_retries, place=name, timeout=timeout)
+    ask = partial(with_retries, location=name, timeout=timeout)
     with _convert_errors(name):
         fs.invalidate_cache()
         if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
@@ -334,7 +334,7 @@ def _read_info(fs: Any, path: str) -> Mapping[str, Any]:
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:
     """Return the path of a URL on a filesystem of fsspec; None if the URL is on a filesystem of another type."""
-    url_fs, path = filesystem(absolute(url), storage_options)
+    url_fs, path = filesystem(make_absolute(url), storage_options)
     return path if type(url_fs) is type(fs) else None
 
 

@@ -1,4 +1,4 @@
-"""The n-grams of many words at once, from their UTF-8."""
+"""Hashes the n-grams of many words at once, from their UTF-8."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from daskw2v.types import Int32Array, Int64Array, UInt8Array
 _OFFSET, _PRIME = 2166136261, 16777619  # of FNV-1a, as in `ngrams`: a cached kernel depends on its own file
 
 
-def ngrams_in(
+def hash_stored_words(
     data: UInt8Array, offsets: Int64Array, minn: int, maxn: int, bucket: int
 ) -> tuple[Int64Array, Int32Array]:
-    """Return the buckets of the n-grams of n words, as `ngrams.ngrams_of`, its reference, does in Python.
+    """Return the buckets of the n-grams of n words; `ngrams.hash_words` is the reference in Python.
 
     Parameters
     ----------
     data, offsets
-        UTF-8 that holds n words, and their bounds in it, as in `Vocabulary`.
+        UTF-8 of the words, and the bounds of the words in it, as in `Vocabulary`.
     minn, maxn, bucket
         As in Params.
 
@@ -40,7 +40,10 @@ def ngrams_in(
 def _list_ngrams(
     data: Any, offsets: Any, minn: Any, maxn: Any, bucket: Any, marked: Any, sizes: Any, starts: Any, buckets: Any
 ) -> None:
-    """Count the n-grams of each word; where `buckets` has room, also write their buckets from `starts` on."""
+    """Write the number of n-grams of each word to `sizes`, and their buckets to `buckets` unless that is empty.
+
+    A word's buckets begin at its index in `starts`. `marked` is scratch memory for a word with its marks.
+    """
     writes = len(buckets) > 0
     for word in range(len(offsets) - 1):
         length = offsets[word + 1] - offsets[word]
@@ -54,15 +57,15 @@ def _list_ngrams(
             for start in range(length):
                 if (marked[start] & 0xC0) == 0x80:
                     continue
-                hash, at, characters = np.uint32(_OFFSET), start, 0
-                while at < length and characters < maxn:
-                    hash = _with_byte(hash, marked[at])
-                    at += 1
-                    while at < length and (marked[at] & 0xC0) == 0x80:
-                        hash = _with_byte(hash, marked[at])
-                        at += 1
+                hash, end, characters = np.uint32(_OFFSET), start, 0
+                while end < length and characters < maxn:
+                    hash = _hash_byte(hash, marked[end])
+                    end += 1
+                    while end < length and (marked[end] & 0xC0) == 0x80:
+                        hash = _hash_byte(hash, marked[end])
+                        end += 1
                     characters += 1
-                    if characters >= minn and not (characters == 1 and (start == 0 or at == length)):
+                    if characters >= minn and not (characters == 1 and (start == 0 or end == length)):
                         if writes:
                             buckets[starts[word] + n] = np.int32(np.uint64(hash) % np.uint64(bucket))
                         n += 1
@@ -70,8 +73,8 @@ def _list_ngrams(
 
 
 @inline
-def _with_byte(hash: Any, byte: Any) -> Any:
-    """Return the hash of FNV-1a after one more byte, taken as signed."""
+def _hash_byte(hash: Any, byte: Any) -> Any:
+    """Return the hash of FNV-1a after one more byte, which is read as a signed number."""
     signed = np.uint32(np.int32(np.int8(byte)))
     return np.uint32((hash ^ signed) * np.uint32(_PRIME))
 

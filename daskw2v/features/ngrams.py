@@ -15,15 +15,15 @@ END_OF_SENTENCE = "</s>"  # a word of fastText's that has no n-grams
 _OFFSET, _PRIME = 2166136261, 16777619
 
 
-def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
-    """Yield the hashes of a word's n-grams.
+def hash_word(word: str, minn: int, maxn: int) -> Iterator[int]:
+    """Yield the hash of each n-gram of a word.
 
     Parameters
     ----------
     word
-        Without boundary marks.
+        The word, without boundary marks.
     minn, maxn
-        Fewest and most characters of an n-gram, including marks. A mark alone is no n-gram.
+        Least and greatest number of characters of an n-gram, with marks. A mark alone is no n-gram.
     """
     characters = [character.encode("utf-8", "surrogatepass") for character in (_BEGIN, *word, _END)]
     for start in range(len(characters)):
@@ -35,7 +35,7 @@ def hashes_of(word: str, minn: int, maxn: int) -> Iterator[int]:
                 yield hash
 
 
-def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[Int64Array, Int32Array]:
+def hash_words(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[Int64Array, Int32Array]:
     """Return the buckets of the n-grams of n words; `ngram_kernel` is faster for many words.
 
     Parameters
@@ -50,6 +50,6 @@ def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[
     offsets, buckets
         Bounds of each word's buckets, shape (n + 1,) int64, and the buckets, int32.
     """
-    hashes = [[] if word == END_OF_SENTENCE else [*hashes_of(word, minn, maxn)] for word in words]
+    hashes = [[] if word == END_OF_SENTENCE else [*hash_word(word, minn, maxn)] for word in words]
     offsets = np.cumsum([0, *map(len, hashes)], dtype=np.int64)
     return offsets, np.array([hash % bucket for of_word in hashes for hash in of_word], np.int32)

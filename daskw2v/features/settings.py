@@ -11,9 +11,9 @@ from daskw2v.errors import ParameterError
 
 _option = partial(setting, stage="train")
 _KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
-FEATURES = "features"  # the name of the table of their rows
-_NGRAMS = 12  # most rows of n-grams for each word of a vocabulary, by estimate
-_EACH, _COLUMNS = 25, 8  # n-grams of a word, and its features from a table, by estimate
+FEATURES = "features"  # name of the table of the features' rows
+_NGRAM_ROWS = 12  # rows of n-grams for each word of a vocabulary, at most, by estimate
+_NGRAMS, _COLUMNS = 25, 8  # n-grams of a word, and its features from a table, by estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,22 +150,25 @@ CLASSES = (NGrams, FeatureTable, NGramsAndTable)
 
 
 def has_features(params: Params) -> bool:
-    """Return whether words have features."""
+    """Return whether words have features by these Params."""
     return params.features is not None
 
 
 def features_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of the features of n words, and of their numbers in a thread, by estimate and by name."""
+    """Return an estimate, by its name in messages, of the bytes of the features of `n_words` words.
+
+    It includes the rows' numbers in a thread. Without features the result is empty.
+    """
     if not has_features(params):
         return {}
     table = FeatureTable.find(params) is not None
-    each = (0 if NGrams.find(params) is None else _EACH) + (_COLUMNS if table else 0)
-    weights = 4 if table else 0
-    return {"features of words": n_words * (8 + 4 + each * (4 + weights)) + 4 * (n_words + most_rows(params, n_words))}
+    n_features = (0 if NGrams.find(params) is None else _NGRAMS) + (_COLUMNS if table else 0)
+    ragged_bytes = n_words * (8 + 4 + n_features * (4 + (4 if table else 0)))
+    return {"features of words": ragged_bytes + 4 * (n_words + max_feature_rows(params, n_words))}
 
 
-def most_rows(params: Params, n_words: int) -> int:
-    """Return the rows that a table of features has for a vocabulary of n words, at most, by estimate."""
+def max_feature_rows(params: Params, n_words: int) -> int:
+    """Return an estimate of the greatest number of rows of a table of features, for `n_words` words."""
     ngrams = NGrams.find(params)
-    of_letters = 0 if ngrams is None else min(ngrams.bucket, _NGRAMS * n_words)
-    return of_letters + (0 if FeatureTable.find(params) is None else n_words)
+    ngram_rows = 0 if ngrams is None else min(ngrams.bucket, _NGRAM_ROWS * n_words)
+    return ngram_rows + (0 if FeatureTable.find(params) is None else n_words)

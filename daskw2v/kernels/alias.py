@@ -1,7 +1,7 @@
 """Draws from a discrete distribution in constant time (Walker's alias method, Vose's construction).
 
-Each slot holds a word's threshold and its alias side by side in one uint64, so that a draw touches one cache line:
-the slot's own word where the draw's lower half is below the threshold, the alias otherwise.
+Each slot holds the threshold and the alias of an outcome in one uint64, so that a draw reads one cache line. It yields
+the slot's outcome if its lower half is below the threshold, and the alias otherwise.
 """
 
 from itertools import pairwise
@@ -19,12 +19,12 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def alias_table(weights: Float64Array) -> UInt64Array:
-    """Build the table of a distribution.
+    """Return the alias table of a distribution.
 
     Parameters
     ----------
     weights
-        Weight of each outcome, shape (n,) float64; they need not sum to one.
+        Weight of each outcome, shape (n,) float64; the sum may be other than one.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def alias_table(weights: Float64Array) -> UInt64Array:
     Raises
     ------
     ParameterError
-        If there is no outcome, or a weight is negative or not finite, or all are zero.
+        If there is no outcome, or a weight is negative or not finite, or all weights are zero.
     """
     total = weights.sum() if len(weights) else 0.0
     if not (len(weights) < 2**31 and np.isfinite(total) and total > 0 and (weights >= 0).all()):
@@ -49,16 +49,16 @@ def alias_table(weights: Float64Array) -> UInt64Array:
 
 
 def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> UInt64Array:
-    """Build the tables of several distributions, one after the other in one array.
+    """Return the alias tables of several distributions, one after the other in one array.
 
     Parameters
     ----------
     weights
         Weights of all outcomes, shape (n,) float64.
     bounds
-        Where each distribution begins, and the end, shape (distributions + 1,) int64.
+        Index in `weights` at which each distribution begins, and the end, shape (distributions + 1,) int64.
     first
-        Number of the first slot: aliases and draws are numbers of slots.
+        Number of the first slot: aliases and drawn outcomes are numbers of slots.
 
     Returns
     -------
@@ -78,7 +78,10 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
 
 @kernel
 def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> None:
-    """Write the table from scaled weights in `threshold` and outcomes in `alias`; `small` and `large` are scratch."""
+    """Write an alias table; `threshold` has weights scaled to the mean 1, `alias` the outcomes; both are overwritten.
+
+    `small` and `large` are scratch memory, all of shape (n,).
+    """
     n, n_small, n_large = len(table), 0, 0
     for i in range(n):
         if threshold[i] < 1.0:
@@ -105,19 +108,25 @@ def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> No
 
 @inline
 def pick(table: Any, bits: Any) -> Any:
-    """Return the outcome that 64 random bits choose, int64."""
+    """Return the outcome that 64 random bits choose from an alias table, int64."""
     slot = below(bits, len(table))
     return choose(slot, table[slot], bits)
 
 
 @inline
 def slot_in(span: Any, bits: Any) -> Any:
-    """Return the slot, uint64, that 64 random bits fall into, of a span: its first slot << 32 | their number."""
+    """Return the slot that 64 random bits choose from a span of slots, uint64.
+
+    A span is its first slot << 32 | the number of its slots.
+    """
     return (span >> _HALF) + below(bits, span & _LOW)
 
 
 @inline
 def choose(slot: Any, entry: Any, bits: Any) -> Any:
-    """Return the outcome, int64, that 64 random bits choose in the slot that they fall into, all three uint64."""
-    # One return, so that it compiles to a choice between values and not to a branch
+    """Return the outcome that 64 random bits choose in a slot with an entry of an alias table, int64.
+
+    The arguments are uint64.
+    """
+    # One return, so that it compiles to a select and not to a branch
     return np.int64(slot if (bits & _LOW) < (entry >> _HALF) else entry & _LOW)

@@ -1,8 +1,8 @@
-"""Memory for tables that is used again.
+"""Reuse of the memory of tables.
 
-The system clears memory before a process gets it, and a virtual machine may have to ask its host for it first: that
-takes as long as copying a table, or ten times as long. So memory that a task frees waits a few seconds for the next
-task that asks for as much.
+The system clears memory before a process gets it, and a virtual machine may have to get it from its host first: that
+takes as long as copying a table, or ten times as long. So memory that a task frees is kept for a few seconds, for the
+next task that allocates as many bytes.
 """
 
 import math
@@ -18,22 +18,22 @@ import numpy.typing as npt
 
 from daskw2v.kernels.simd import aligned_empty, huge_pages
 
-_IDLE = 5.0  # seconds that memory waits
-LEAST = 1 << 18  # bytes; less is not kept
-_SIZES = 1 << 16, 2 << 20  # units of memory in bytes: below the size of a huge page, and from it on
+_IDLE = 5.0  # seconds for which free memory is kept
+MIN_BYTES = 1 << 18  # of memory that is kept
+_SIZES = 1 << 16, 2 << 20  # bytes to a multiple of which sizes are rounded: below the size of a huge page, and above
 
 
 class Buffers:
-    """Memory that is in use, and memory that waits.
+    """A pool of memory for arrays: memory in use, and free memory that waits for its next use.
 
     Parameters
     ----------
     idle
-        Seconds that memory waits before it returns to the system.
+        Seconds for which free memory is kept before it is returned to the system.
     create
-        Returns new memory of so many bytes, which begins on a cache line.
+        Called with a number of bytes; returns new memory that begins on a cache line.
     is_free
-        Returns whether memory that waits may be used again.
+        Called with free memory; returns whether it may be used again.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class Buffers:
         is_free: Callable[[Any], bool] = lambda _: True,
     ) -> None:
         self._idle, self._create, self._is_free = idle, create, is_free
-        self._waiting: deque[tuple[float, Any]] = deque()  # since when; ordered by that
+        self._waiting: deque[tuple[float, Any]] = deque()  # time at which it was freed, ascending, and the memory
         self._used: list[weakref.finalize[Any, Any]] = []
         self._lock = Lock()
         self._thread: Thread | None = None
 
-    def take(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """Return an uninitialized array of n numbers, on whole cache lines, in huge pages where the system has them.
+    def empty(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+        """Return an uninitialized array of n numbers, on its own cache lines, in huge pages where the system has them.
 
-        Once the array and all views of it are gone, its memory waits for the next call.
+        Once the array and all views of it are deleted, later calls may use its memory.
         """
         wanted = n * np.dtype(dtype).itemsize
-        if wanted < LEAST:
+        if wanted < MIN_BYTES:
             return aligned_empty(n, dtype)
         small, page = _SIZES
         unit = small if wanted < page else page
@@ -64,7 +64,7 @@ class Buffers:
             if memory is None:
                 memory = self._create(size)
             array = np.frombuffer(memory, dtype, n)
-            # No lock there: arrays are freed anywhere, also while this thread holds it
+            # `_keep` takes no lock: an array may be freed at any time, also while this thread holds the lock
             freed = weakref.finalize(array, self._keep, memory)
             freed.atexit = False
             self._used.append(freed)
@@ -74,18 +74,20 @@ class Buffers:
         return array
 
     def table(self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """Return an uninitialized table from `take`."""
-        return self.take(math.prod(shape), dtype).reshape(shape)
+        """Return an uninitialized array of this shape, with memory as of `empty`."""
+        return self.empty(math.prod(shape), dtype).reshape(shape)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that wait."""
+        """Bytes of free memory that is kept."""
         return sum(len(memory) for _, memory in list(self._waiting))
 
     def _keep(self, memory: Any) -> None:
+        """Keep memory of a deleted array for later calls."""
         self._waiting.append((time.monotonic(), memory))
 
     def _find_waiting(self, size: int) -> Any:
+        """Return free memory of `size` bytes, which is in use from now on; None if there is none."""
         for entry in reversed(list(self._waiting)):  # the memory that was used last is in the cache
             if len(entry[1]) == size and self._is_free(entry[1]):
                 self._waiting.remove(entry)
@@ -93,7 +95,7 @@ class Buffers:
         return None
 
     def _trim(self) -> None:
-        """Release memory that waited long enough, until no memory is in use or waits."""
+        """Return memory that was free for `idle` seconds to the system, until no memory is in use or kept."""
         while True:
             time.sleep(self._idle / 2)
             with self._lock:
@@ -105,4 +107,4 @@ class Buffers:
                     return
 
 
-here = Buffers()
+pool = Buffers()

@@ -1,12 +1,12 @@
-"""The folders of compiled kernels: one folder for each version of the code that they are compiled from.
+"""The folders of compiled kernels: one folder for each version of the code that kernels are compiled from.
 
-Numba names a kernel's file by the path that its module is installed at, and looks at that module's source alone, not at
-what it inlines from others. Here a kernel is named by its module, below a folder that is named by a digest of all
-sources that kernels are made of. So a change elsewhere in the package keeps compiled kernels, and a cache that is
+Numba names a kernel's file by the path at which its module is installed, and checks the source of that module alone,
+not of functions inlined from other modules. Here a kernel is named by its module, below a folder that is named by a
+digest of all sources of kernels. So a change elsewhere in the package keeps compiled kernels, and a cache that is
 filled when an image is built serves every host with the same processor.
 
-Several processes may compile the same kernel: each writes a file of its own, and the last one that writes the index
-decides which file is read. (Numba counts files; two processes that compile for different types would use one name.)
+Several processes may compile the same kernel: each writes another file, and the last one that writes the index decides
+which file is read. (Numba counts files; two processes that compile for different types would use one name.)
 """
 
 import hashlib
@@ -27,15 +27,15 @@ from numba.core import caching
 from numba.core.runtime import rtsys
 
 _PACKAGE = Path(__file__).parents[1]
-_FOLDERS = "kernels", "objectives", "types.py"  # all of these; elsewhere the modules that import Numba's door
-_DOOR = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes|cuda\.warp))? import", re.MULTILINE)
-_OWN = "daskw2v-"  # begins the name of a folder of one process
+_FOLDERS = "kernels", "objectives", "types.py"  # all of their modules; elsewhere those with an import of kernels
+_IMPORT = re.compile(rb"^from daskw2v\.kernels(\.(jit|simd|rng|alias|bytes|cuda\.warp))? import", re.MULTILINE)
+_TEMPORARY = "daskw2v-"  # begin of the name of a folder of one process
 
 
 def kernel_sources() -> Iterator[Path]:
-    """Yield the files that kernels are compiled from, in order."""
+    """Yield the source files that kernels are compiled from, sorted."""
     for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.relative_to(_PACKAGE).parts[0] in _FOLDERS or _DOOR.search(path.read_bytes()):
+        if path.relative_to(_PACKAGE).parts[0] in _FOLDERS or _IMPORT.search(path.read_bytes()):
             yield path
 
 
@@ -43,12 +43,12 @@ def kernel_sources() -> Iterator[Path]:
 def cache_folder(target: str = "") -> str:
     """Return the folder of compiled kernels for this code, this version of Numba and a target.
 
-    The folder lies in NUMBA_CACHE_DIR, or else in the user's own cache folder, since its files are unpickled.
+    The folder is in NUMBA_CACHE_DIR, or else in the user's cache folder, since its files are unpickled.
 
     Parameters
     ----------
     target
-        The target that kernels are compiled for; by default this processor.
+        Name of the target for which kernels are compiled; "" for this processor.
     """
     code = hashlib.sha256()
     for path in kernel_sources():
@@ -60,28 +60,28 @@ def cache_folder(target: str = "") -> str:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:  # no such folder, or one that is not writable: each process compiles anew
-        return tempfile.mkdtemp(prefix=_OWN)
+    except OSError:  # the folder cannot be created or written: each process compiles all kernels
+        return tempfile.mkdtemp(prefix=_TEMPORARY)
     return folder
 
 
 def is_kept() -> bool:
-    """Return whether compiled kernels outlive this process: their folder can be written."""
-    return not Path(cache_folder()).name.startswith(_OWN)
+    """Return whether compiled kernels are kept for later processes, as their folder can be written."""
+    return not Path(cache_folder()).name.startswith(_TEMPORARY)
 
 
 class Locator(caching._CacheLocator):
-    """Finds a kernel's files by its module's name."""
+    """Finds the cached files of a kernel by the name of its module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.module, self._line = function.__module__, function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        """Return the folder of a module's kernels."""
+        """Return the folder of the kernels of the function's module."""
         return os.path.join(cache_folder(), self.module)
 
     def get_source_stamp(self) -> str:
-        """Return an empty stamp: the folder's name has the digest of the sources."""
+        """Return an empty stamp, as the folder's name has the digest of the sources."""
         return ""
 
     def get_disambiguator(self) -> str:
@@ -95,13 +95,16 @@ class Locator(caching._CacheLocator):
 
 
 class _Implementation(caching.CompileResultCacheImpl):
-    """Numba's implementation, with the files in our folder."""
+    """Numba's implementation of a cache, with files where `Locator` says."""
 
     _locator_classes = (Locator,)
 
 
 class UniqueFiles:
-    """An index and its files, none of which two processes write; a mixin for Numba's and numba-cuda's classes."""
+    """A mixin for the index classes of Numba and numba-cuda: each compiled kernel has a file with a random name.
+
+    So no two processes write the same file.
+    """
 
     _data_name_pattern: str
     _save_data: Callable[[str, Any], None]
@@ -120,7 +123,7 @@ class _Files(UniqueFiles, caching.IndexDataCacheFile):
 
 
 class KernelCache(caching.FunctionCache):
-    """The compiled versions of one kernel on disk."""
+    """The cache on disk of the compiled versions of one kernel."""
 
     _impl_class = _Implementation
 
@@ -129,25 +132,29 @@ class KernelCache(caching.FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled kernel, without Numba's refresh, .3 s of a process: only compilation needs it."""
-        rtsys.initialize(target_context)  # kernels allocate memory by it
+        """Return the kernel compiled for a signature; None if the cache lacks it.
+
+        Numba's refresh of .3 s for each process is left out: only compilation needs it.
+        """
+        rtsys.initialize(target_context)  # kernels need it to allocate memory
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple(), named(self._py_func)
+        """Return the key of a signature in the index of compiled kernels."""
+        return sig, codegen.magic_tuple(), make_key(self._py_func)
 
 
-def named(value: Any) -> Any:
-    """Return a key of a function from its position in the code and its closure, the same in each process.
+def make_key(value: Any) -> Any:
+    """Return a cache key of a function, made of its module, name, line and closure, which is equal in all processes.
 
-    Numba pickles the closure of a function, and kernels in it have a new identity in each process.
+    Numba would pickle the closure, and kernels in it have a new identity in each process. A number, text or None is its
+    own key.
     """
-    function = inspect.unwrap(
-        getattr(value, "py_func", getattr(value, "_defn", value))
-    )  # a kernel's, or an intrinsic's
+    # The Python function of a kernel, or of an intrinsic
+    function = inspect.unwrap(getattr(value, "py_func", getattr(value, "_defn", value)))
     if isinstance(function, FunctionType):
-        closure = tuple(named(cell.cell_contents) for cell in function.__closure__ or ())
+        closure = tuple(make_key(cell.cell_contents) for cell in function.__closure__ or ())
         return function.__module__, function.__qualname__, function.__code__.co_firstlineno, closure
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -1,4 +1,4 @@
-"""Distinct integers, by sorting: `np.unique` hashes them since NumPy 2.3, which takes tens of times as long."""
+"""Finds distinct integers by sorting: `np.unique` hashes since NumPy 2.3, which takes tens of times as long."""
 
 from typing import Any
 

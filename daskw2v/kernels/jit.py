@@ -15,23 +15,24 @@ from numba.extending import intrinsic
 from daskw2v.kernels import compilation
 from daskw2v.kernels.cache import KernelCache
 
-event.register("numba:compile", compilation.here)
+event.register("numba:compile", compilation.clock)
 
-# NaN and infinity keep their meaning (the divergence guard needs them), the rest of fast arithmetic is allowed.
+# NaN and infinity keep their meaning, as the check for divergence needs them; all other fast arithmetic is allowed.
 FAST = ("nsz", "arcp", "contract", "afn", "reassoc")
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call: no GIL, no bounds checks, C's rules for division, cached on disk."""
-    return _cached(function, fastmath=set(FAST))
+    """Compile a function on its first call: without GIL and bounds checks, with C's division, cached on disk."""
+    return _compile(function, fastmath=set(FAST))
 
 
 def exact(function: Callable[..., Any]) -> Any:
-    """Compile a function like `kernel`, but without fast arithmetic: its bits are the same in every kernel."""
-    return _cached(function)
+    """Compile a function like `kernel`, but without fast arithmetic: its results have the same bits in every kernel."""
+    return _compile(function)
 
 
-def _cached(function: Callable[..., Any], **options: Any) -> Any:
+def _compile(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function on its first call, with options of `numba.njit`; cached on disk."""
     compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)
@@ -44,36 +45,36 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 def emitting(returns: Any, *takes: Any, intrinsic: Any = intrinsic) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that makes a function of kernels (an intrinsic) of a function that emits LLVM code.
+    """Return a decorator that turns a function that emits LLVM code into an intrinsic, which kernels can call.
 
-    The decorated function takes an LLVM builder and the LLVM value of each argument: of an array, a pointer to its
-    first element. It returns the LLVM value of the result, a list of the values of a tuple, or None.
+    The decorated function takes an LLVM builder and the LLVM value of each argument; for an array, this is a pointer to
+    its first element. It returns the LLVM value of the result, a list of the values of a tuple, or None.
 
     Parameters
     ----------
     returns, takes
         Numba's types of the result and of the arguments; None for an argument of any type.
     intrinsic
-        Numba's decorator for the processor that code is emitted for.
+        Numba's decorator of intrinsics for the processor.
     """
 
     def decorate(emit: Callable[..., Any]) -> Any:
         @intrinsic
         @wraps(emit)
-        def typed(typingctx: Any, *given: Any) -> Any:
-            kinds = [own if kind is None else kind for kind, own in zip(takes, given, strict=True)]
+        def typed(typingctx: Any, *actual_types: Any) -> Any:
+            types = [actual if kind is None else kind for kind, actual in zip(takes, actual_types, strict=True)]
 
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 pointers = [
                     context.make_array(kind)(context, builder, value).data if hasattr(kind, "ndim") else value
-                    for kind, value in zip(kinds, values, strict=True)
+                    for kind, value in zip(types, values, strict=True)
                 ]
                 result = emit(builder, *pointers)
                 if isinstance(result, list):
                     return context.make_tuple(builder, signature.return_type, result)
                 return context.get_dummy_value() if result is None else result
 
-            return returns(*kinds), codegen
+            return returns(*types), codegen
 
         return typed
 

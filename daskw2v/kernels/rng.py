@@ -1,8 +1,8 @@
 """Counter-based random numbers: each draw is a pure function of its key and its counter.
 
-A key names the stream (seed, purpose, epoch), the counter a draw of it (a token's position in the corpus, say). So a
-draw does not depend on which worker, thread, task or retry asks for it. The generator is SplitMix64 (Steele, Lea and
-Flood 2014), whose state is a counter already.
+A key stands for a stream (seed, purpose, epoch), and a counter for a draw of the stream (such as a token's position in
+the corpus). So a draw does not depend on the worker, thread, task or retry that computes it. The generator is
+SplitMix64 (Steele, Lea and Flood 2014), whose state is a counter.
 """
 
 from enum import IntEnum
@@ -21,7 +21,7 @@ _HALF, _FRACTION = np.uint64(32), np.uint64(40)
 
 
 class Purpose(IntEnum):
-    """Purposes of streams of draws; streams of different purposes are independent."""
+    """The purposes of streams of draws; streams of different purposes are independent."""
 
     SUBSAMPLE = 1
     WINDOW = 2
@@ -44,7 +44,7 @@ class Purpose(IntEnum):
 
 @inline
 def mix(x: Any) -> Any:
-    """Return 64 well-mixed bits of a uint64 (or of each in an array)."""
+    """Return 64 well-mixed bits of a uint64, or of each element of an array."""
     x = (x ^ (x >> _S1)) * _M1
     x = (x ^ (x >> _S2)) * _M2
     return x ^ (x >> _S3)
@@ -52,7 +52,7 @@ def mix(x: Any) -> Any:
 
 @inline
 def draw(key: Any, counter: Any) -> Any:
-    """Return the 64 random bits that belong to `counter` in the stream `key`."""
+    """Return the 64 random bits of `counter` in the stream with the key `key`, uint64."""
     return mix(key + np.uint64(counter) * GOLDEN)
 
 
@@ -64,12 +64,12 @@ def below(bits: Any, n: Any) -> Any:
 
 @inline
 def unit(bits: Any) -> Any:
-    """Return a float32 in [0, 1) from the upper 24 of 64 bits (or of each in an array)."""
+    """Return a float32 in [0, 1) from the upper 24 of 64 bits, or of each element of an array."""
     return np.float32(bits >> _FRACTION) * np.float32(2.0**-24)
 
 
 def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
-    """Return the key of a stream of draws."""
+    """Return the key of a stream of draws, by seed, purpose and epoch (or another number)."""
     key = np.zeros(1, np.uint64)
     for part in (seed, int(purpose), epoch):
         key = mix.py_func(key + np.uint64(part) + GOLDEN)
@@ -77,10 +77,10 @@ def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
 
 
 def draws(key: np.uint64 | UInt64Array, counters: UInt64Array) -> UInt64Array:
-    """Return the draws of many counters at once, or of as many streams, uint64."""
+    """Return the draw of each counter, uint64, shape of `counters`; `key` is one stream's, or has a key for each."""
     return np.asarray(mix.py_func(key + counters * GOLDEN))
 
 
 def uniform(key: np.uint64, counters: Int64Array) -> Float32Array:
-    """Return the draws from [0, 1) of many counters, shape of `counters`, float32."""
+    """Return a random number in [0, 1) for each counter, float32, shape of `counters`."""
     return np.asarray(unit.py_func(draws(key, counters.astype(np.uint64))))

@@ -12,18 +12,29 @@ from daskw2v.kernels.bytes import count_bits
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Float32Array, Float64Array, UInt8Array, UInt64Array
 
-_ROWS = 64  # of a table that are compared with all queries before the next ones: they stay in the cache
-_ROWS_OF_SIGNS = 256  # of a table of signs
+_ROWS = 64  # rows of a table that are compared with all queries before the next rows: they stay in the cache
+_ROWS_OF_SIGNS = 256  # the same for a table of signs
 
 
 @kernel
 def bounds(
     codes: Any, steps: Any, errors: Any, first: int, stop: int, queries: Any, scales: Any, start: int, most: Any
 ) -> None:
-    """Write the most that the cosines of the words first:stop may be to most[:, first - start : stop - start].
+    """Write upper bounds of the cosines of queries with the words first:stop to `most`.
 
-    The bound is the product of a word's int8 and a query's int16, both times their steps, plus the word's error.
-    Products add up in int32, which queries have to be small enough for (`kinds.quantized_queries`).
+    The bound is the product of a word's int8 and a query's int16 numbers, both times their steps, plus the word's
+    error. Products are added up in int32, for which queries have to be small enough (`kinds.quantized_queries`).
+
+    Parameters
+    ----------
+    codes, steps, errors
+        Vectors of all words, shape (words, D) int8; step and error of each word, shape (words,).
+    first, stop
+        Range of words.
+    queries, scales
+        Vectors of queries, shape (queries, D) int16, and the step of each.
+    start, most
+        Output: the bound of a word goes to column word - `start` of `most`, shape (queries, ...) float32.
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(queries)):
@@ -35,16 +46,16 @@ def bounds(
 
 
 def bounds_reference(codes: Any, steps: Any, errors: Any, queries: Any, scales: Any) -> Float64Array:
-    """Return the bounds of all words, in float64."""
+    """Return the bounds of `bounds` for all words, shape (queries, words) float64."""
     cosines = (queries.astype(np.float64) * scales[:, None]) @ (codes.astype(np.float64) * steps[:, None]).T
     return np.asarray(cosines + errors)
 
 
 @kernel
 def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most: Any) -> None:
-    """Write minus the Hamming distances of the words first:stop to most[:, first - start : stop - start].
+    """Write minus the Hamming distances of queries to the words first:stop to most[:, first - start : stop - start].
 
-    `codes` and `queries` have the bits of words and queries, shapes (words, W) and (queries, W) uint64.
+    `codes` and `queries` are the bits of words and queries, shapes (words, W) and (queries, W) uint64.
     """
     for begin in range(first, stop, _ROWS_OF_SIGNS):
         for query in range(len(queries)):
@@ -56,22 +67,22 @@ def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most
 
 
 def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Array:
-    """Return the agreements of all words."""
+    """Return the results of `agreements` for all words, shape (queries, words) float32."""
     return -np.bitwise_count(queries[:, None] ^ codes[None]).sum(axis=2).astype(np.float32)
 
 
 @kernel
 def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
-    """Write the number of the nearest centroid of each of n parts to `codes`, shape (n,) uint8.
+    """Write the index of the nearest centroid of each of n parts of vectors to `codes`, shape (n,) uint8.
 
-    Of equally near centroids, the first is taken.
+    Of equally near centroids, the first counts.
 
     Parameters
     ----------
     vectors, centroids
-        The parts, shape (n, size), and the centroids, shape (size, K) float32: a line for each dimension.
+        The parts, shape (n, size), and the centroids, shape (size, K) float32: a row for each dimension.
     distances
-        Working memory of K float32.
+        Scratch memory of K float32.
     """
     for i in range(len(vectors)):
         distances[:] = 0
@@ -89,16 +100,16 @@ def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
 
 @kernel
 def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) -> None:
-    """Write products with the words first:stop, which their codes stand for, to most[:, first - start : stop - start].
+    """Write inner products of queries with the words first:stop to most[:, first - start : stop - start].
 
-    Inner products are computed asymmetrically (section III-A): a query is not quantized.
+    They are computed asymmetrically (section III-A): words are quantized, queries are not.
 
     Parameters
     ----------
     codes
-        Numbers of each word's centroids, shape (words, parts) uint8.
+        Index of the centroid of each part of each word, shape (words, parts) uint8.
     tables
-        Products of each query's parts with all centroids, shape (queries, parts, K) float32.
+        Inner products of each query's parts with all centroids, shape (queries, parts, K) float32.
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(tables)):
@@ -110,12 +121,12 @@ def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) 
 
 
 def assign_reference(vectors: Float32Array, centroids: Float32Array) -> UInt8Array:
-    """Return the codes of `assign`, from distances in float64."""
+    """Return the codes that `assign` writes, from distances in float64, shape (n,) uint8."""
     gaps = vectors.astype(np.float64)[:, :, None] - centroids.astype(np.float64)[None]
     return np.asarray((gaps**2).sum(axis=1).argmin(axis=1), np.uint8)
 
 
 def sums_reference(codes: UInt8Array, tables: Float32Array) -> Float64Array:
-    """Return the sums of all words, in float64."""
+    """Return the results of `sums` for all words, shape (queries, words) float64."""
     parts = np.arange(codes.shape[1])
     return np.asarray(tables.astype(np.float64)[:, parts[None], codes].sum(axis=2))

@@ -1,9 +1,9 @@
-"""Explicit SIMD for Numba kernels: LLVM vectors, and the few operations that kernels are made of.
+"""Explicit SIMD for Numba kernels: operations on LLVM vectors, and aligned memory.
 
-Numba's auto-vectoriser emits 256-bit code whatever the processor offers and puts run-time alias checks before
-each loop. LLVM's vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. The functions
-below emit code: they run while a kernel is compiled, inside the intrinsics of `kernels.bytes` and
-`objectives.cpu.steps`.
+Numba's auto-vectoriser emits 256-bit code for every processor, and run-time alias checks before each loop. LLVM's
+vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. Functions with an LLVM builder emit
+code: they run while a kernel is compiled, inside the intrinsics of `kernels.bytes` and `objectives.cpu.steps`. Their
+vectors are LLVM values.
 """
 
 import math
@@ -29,40 +29,41 @@ _float = ir.FloatType()
 _i32 = ir.IntType(32)
 
 
-def _registers() -> tuple[int, int]:
-    """Return the number of vector registers of the processor that Numba compiles for, and the floats of one.
+def _find_registers() -> tuple[int, int]:
+    """Return the number of vector registers of the processor for which Numba compiles, and the floats of a register.
 
-    That processor is this host's, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
+    It is this host's processor, unless the environment variable NUMBA_CPU_FEATURES names other features.
     """
     features = numba.config.CPU_FEATURES
-    known = (llvmlite.binding.get_host_cpu_features().flatten() if features is None else features).split(",")
-    if "+avx512f" in known:
+    names = (llvmlite.binding.get_host_cpu_features().flatten() if features is None else features).split(",")
+    if "+avx512f" in names:
         return 32, 16
-    if "+avx" in known:
+    if "+avx" in names:
         return 16, 8
-    return 32 if "+neon" in known else 16, 4
+    return 32 if "+neon" in names else 16, 4
 
 
-SLOTS = 16  # sums that a step works with, whatever the host
-REGISTERS, LANES = _registers()  # of the processor, and floats of each
+SLOTS = 16  # sums that `sums` returns, on every host
+REGISTERS, LANES = _find_registers()  # vector registers of the processor, and floats of a register
 
 
 def padded(width: int) -> int:
-    """Return the row length, in floats, that holds `width` and ends on a cache line."""
+    """Return `width`, a number of floats, rounded up to whole cache lines."""
     return -(-width // ROW_ALIGNMENT) * ROW_ALIGNMENT
 
 
 def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
-    return _aligned(np.zeros, n, dtype)
+    """Return n zeros, shape (n,), on cache lines that hold no other data, so that no thread writes beside them."""
+    return _allocate_aligned(np.zeros, n, dtype)
 
 
 def aligned_empty(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return an uninitialized array of n numbers on whole cache lines of their own, shape (n,)."""
-    return _aligned(np.empty, n, dtype)
+    """Return an uninitialized array of shape (n,) on cache lines that hold no other data."""
+    return _allocate_aligned(np.empty, n, dtype)
 
 
-def _aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _allocate_aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array of shape (n,) on its own cache lines, in memory of `allocate`: `np.zeros` or `np.empty`."""
     line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
     memory = allocate((-(-size // line) + 1) * line, np.uint8)  # holds n numbers on whole lines, wherever it begins
     skip = -memory.ctypes.data % line
@@ -72,26 +73,27 @@ def _aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DType
 def huge_zeros(n: int) -> Float32Array:
     """Return n zeros that begin on a page, in huge pages where the system has them, shape (n,) float32.
 
-    Rows lie anywhere in a table, so that small pages would cost a miss in the page table for each.
+    Kernels access rows of a table at random, and with small pages each access would miss the TLB.
     """
     return np.frombuffer(huge_pages(4 * n), np.float32, n)
 
 
 def sparse_zeros(n: int) -> Float32Array:
-    """Return n zeros that begin on a page, shape (n,) float32: they take memory as they are written, page by page."""
-    return np.frombuffer(_pages(4 * n), np.float32, n)
+    """Return n zeros that begin on a page, shape (n,) float32; a page takes memory once it is written."""
+    return np.frombuffer(_allocate_pages(4 * n), np.float32, n)
 
 
 def huge_pages(size: int) -> mmap.mmap:
     """Return `size` bytes of zeros, in huge pages where the system has them."""
-    memory = _pages(size)
+    memory = _allocate_pages(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel built without them
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
-def _pages(size: int) -> mmap.mmap:
+def _allocate_pages(size: int) -> mmap.mmap:
+    """Return `size` bytes of zeros that begin on a page."""
     size = max(1, size)
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
@@ -99,57 +101,57 @@ def _pages(size: int) -> mmap.mmap:
 
 
 def vector_of(lanes: int) -> ir.VectorType:
-    """Return LLVM's type of `lanes` float32."""
+    """Return the LLVM type of a vector of `lanes` float32."""
     return ir.VectorType(_float, lanes)
 
 
 def constant(value: float, lanes: int) -> ir.Constant:
-    """Return `value` in every lane."""
+    """Return a constant vector of `lanes` float32, all of them `value`."""
     return ir.Constant(vector_of(lanes), [value] * lanes)
 
 
 def integers(value: int, lanes: int) -> ir.Constant:
-    """Return the int32 `value` in every lane."""
+    """Return a constant vector of `lanes` int32, all of them `value`."""
     return ir.Constant(ir.VectorType(_i32, lanes), [value] * lanes)
 
 
 def load(builder: Any, pointer: Any, lanes: int) -> Any:
-    """Load `lanes` consecutive floats."""
+    """Return the vector of `lanes` consecutive floats at a pointer."""
     kind = vector_of(lanes)
     return builder.load(builder.bitcast(pointer, kind.as_pointer()), align=4, typ=kind)
 
 
 def store(builder: Any, pointer: Any, value: Any) -> None:
-    """Store a vector at a pointer to its first element."""
+    """Store a vector at a pointer."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=4)
 
 
 def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Call an LLVM intrinsic by name."""
+    """Return the result of an LLVM intrinsic, called by its name; `result` is the result's LLVM type."""
     kind = ir.FunctionType(result, [a.type for a in arguments])
     function = cgutils.get_or_insert_function(builder.module, kind, name)
     return builder.call(function, arguments)
 
 
 def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x * y + z, with one rounding where the processor can."""
+    """Return x * y + z for vectors of floats, with one rounding where the processor can."""
     return call(builder, f"llvm.fmuladd.v{x.type.count}f32", x.type, x, y, z)
 
 
 def broadcast(builder: Any, vector: Any, lane: int, lanes: int) -> Any:
-    """Return one lane of a vector in every lane of a new one."""
+    """Return a vector of `lanes` lanes, all of them the lane `lane` of a vector."""
     mask = ir.Constant(ir.VectorType(_i32, lanes), [lane] * lanes)
     return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
 
 
 def splat(builder: Any, scalar: Any, lanes: int) -> Any:
-    """Return a scalar in every lane."""
+    """Return a vector of `lanes` lanes, all of them a scalar."""
     undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
     return broadcast(builder, builder.insert_element(undefined, scalar, _i32(0)), 0, lanes)
 
 
 def prefetch(builder: Any, pointer: Any, *, write: bool = True) -> None:
-    """Bring the cache line at a pointer close, for writing or for reading alone."""
+    """Prefetch the cache line at a pointer, for writing, or for reading only."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _i32, _i32, _i32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -157,7 +159,7 @@ def prefetch(builder: Any, pointer: Any, *, write: bool = True) -> None:
 
 
 def clamp(builder: Any, x: Any, low: float, high: float) -> Any:
-    """Return x, moved into low..high; NaN stays NaN."""
+    """Return a vector of floats clipped to low..high; NaN stays NaN."""
     n = x.type.count
     for bound, sign in ((low, "<"), (high, ">")):
         outside = builder.fcmp_ordered(sign, x, constant(bound, n))
@@ -166,10 +168,10 @@ def clamp(builder: Any, x: Any, low: float, high: float) -> Any:
 
 
 def sums(builder: Any, vectors: Sequence[Any]) -> Any:
-    """Return the sums of up to 16 vectors as one vector of 16: lane i holds the sum of vectors[i].
+    """Return the sums of up to 16 vectors of floats as one vector of 16: lane i has the sum of vectors[i].
 
-    A transposing tree: each level adds halves of two vectors side by side, so that 16 sums cost 15 additions
-    instead of 64. A slot that is None sums to zero.
+    Each level of a tree adds halves of two vectors, one beside the other, so that 16 sums take 15 additions instead of
+    64. The sum of a vector that is None is zero.
     """
     level = [*vectors, *[None] * (SLOTS - len(vectors))]
     segment = LANES  # lanes that hold the partial sums of one of the vectors
@@ -181,7 +183,7 @@ def sums(builder: Any, vectors: Sequence[Any]) -> Any:
 
 
 def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
-    """Add the two halves of each segment of `a` and of `b`; segments of `a` and `b` then alternate."""
+    """Return the sums of the two halves of each segment of `a` and of `b`, in which segments of both alternate."""
     if a is None and b is None:
         return None
     a, b = (constant(0.0, LANES) if v is None else v for v in (a, b))
@@ -193,7 +195,7 @@ def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
 
 
 def _interleave(builder: Any, vectors: Sequence[Any]) -> Any:
-    """Merge 2**k vectors lane by lane: lane i of vector j comes to lane i * len(vectors) + j."""
+    """Return 2**k vectors merged lane by lane: lane i of vector j becomes lane i * len(vectors) + j."""
     while len(vectors) > 1:
         half = len(vectors) // 2
         n = vectors[0].type.count
@@ -204,24 +206,24 @@ def _interleave(builder: Any, vectors: Sequence[Any]) -> Any:
 
 
 def exp(builder: Any, x: Any) -> Any:
-    """Return e**x in each of 16 lanes, to about 2e-7 relative, for |x| <= 80."""
+    """Return e**x in each lane of a vector of floats, with a relative error of about 2e-7, for |x| <= 80."""
     n = x.type.count
     power = builder.fmul(x, constant(math.log2(math.e), n), flags=FAST)
-    whole = call(builder, f"llvm.rint.v{n}f32", x.type, power)
+    power_of_two = call(builder, f"llvm.rint.v{n}f32", x.type, power)
     # x - whole * ln 2 in two steps, so that the remainder keeps its bits
-    rest = fma(builder, whole, constant(-0.693359375, n), x)
-    rest = fma(builder, whole, constant(2.12194440e-4, n), rest)
+    remainder = fma(builder, power_of_two, constant(-0.693359375, n), x)
+    remainder = fma(builder, power_of_two, constant(2.12194440e-4, n), remainder)
     result = constant(1 / 720, n)
     for c in (1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
-        result = fma(builder, result, rest, constant(c, n))
-    bits = builder.shl(builder.fptosi(whole, ir.VectorType(_i32, n)), integers(23, n))
+        result = fma(builder, result, remainder, constant(c, n))
+    bits = builder.shl(builder.fptosi(power_of_two, ir.VectorType(_i32, n)), integers(23, n))
     return builder.bitcast(builder.add(builder.bitcast(result, bits.type), bits), x.type)
 
 
 def inverse_root(builder: Any, x: Any) -> Any:
-    """Return 1 / sqrt(x) in each lane, to about 2e-7 relative, for normal x > 0.
+    """Return 1 / sqrt(x) in each lane of a vector, with a relative error of about 2e-7, for normal x > 0.
 
-    A guess from the bits and three of Newton's steps: a root and a division wait three times as long.
+    It is an estimate from the bits and three Newton steps: a root and a division would have three times the latency.
     """
     n = x.type.count
     kind = ir.VectorType(_i32, n)

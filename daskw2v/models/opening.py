@@ -10,7 +10,7 @@ from daskw2v.models.formats.export import format_by_name
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.retries import TIMEOUT
-from daskw2v.store.urls import Location, absolute, as_url, filesystem
+from daskw2v.store.urls import Location, as_url, filesystem, make_absolute
 
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # OWNER/NAME
 _HUB = "hf://"
@@ -78,10 +78,10 @@ def open(
             "Give options of fsspec, such as {'anon': True}. daskw2v.open opens vectors; Python's own open, which "
             "`from daskw2v import *` hides, is builtins.open.",
         )
-    fs, path = filesystem(absolute(url), storage_options or {})
+    fs, path = filesystem(make_absolute(url), storage_options or {})
     if fs.isfile(path):
         return _import_file(url, storage_options, in_memory, version)
-    if not _REPOSITORY.fullmatch(url) or os.path.exists(absolute(url)):
+    if not _REPOSITORY.fullmatch(url) or os.path.exists(make_absolute(url)):
         return Vectors.open(url, storage_options, in_memory, store_timeout, version)
     try:
         return Vectors.open(_HUB + url, storage_options, in_memory, store_timeout, version)

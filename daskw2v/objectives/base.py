@@ -11,7 +11,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.objectives.curvature import Moments, curvature_of_pairs
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
@@ -175,7 +175,7 @@ BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 def make_negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
     """Return the alias table of a partition's words, shape (words,) uint64, from which its negatives are drawn."""
-    return word_table(counts, NegativeSampling.of(params).ns_exponent)
+    return make_word_table(counts, NegativeSampling.of(params).ns_exponent)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from daskw2v.kernels.alias import alias_tables, choose, slot_in
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.settings import SharedNegatives
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.weights import word_weights
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
@@ -76,7 +76,7 @@ class PreparedNoise(NamedTuple):
 def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
     """Return the tables that negatives are drawn from, if no word has a market; `counts` has shape (V,)."""
     settings = SharedNegatives.of(params)
-    prepared = PreparedNoise(params, word_table(counts, settings.ns_exponent))
+    prepared = PreparedNoise(params, make_word_table(counts, settings.ns_exponent))
     no_markets = np.full(len(counts), -1, np.int32)
     return with_markets(prepared, counts, no_markets) if settings.market_negative else prepared
 

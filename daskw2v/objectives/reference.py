@@ -310,7 +310,7 @@ def train_composed(
         crowd / words, of their changes.
     """
     examples, loss, words_of_features = 0, 0.0, np.repeat(np.arange(len(own)), np.diff(features.offsets))
-    weights = features.with_weights().astype(np.float64)
+    weights = features.expand_weights().astype(np.float64)
     totals = features.own + np.bincount(words_of_features, weights, len(own))
     squares = features.own.astype(np.float64) ** 2 + np.bincount(words_of_features, weights**2, len(own))
     for start in range(first, last, stretch):

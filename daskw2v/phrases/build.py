@@ -189,7 +189,7 @@ def _build(asked: str, corpus: Corpus, job: PhraseJob, began: float, stage: Open
     stage
         The open stage.
     """
-    folder, n_shards = stage.home, len(corpus.shards)
+    folder, n_shards = stage.folder, len(corpus.shards)
     job = replace(job, folder=folder)
     chosen = find_finished(folder / "choose" / "0")
     n_choosing = n_shards + job.n_buckets + 1  # tasks that find the phrases

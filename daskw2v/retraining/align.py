@@ -31,8 +31,8 @@ _ROTATION = "rotation"
 def write_aligned(client: Client, source: Store, target: Store, alignment: Alignment | None) -> None:
     """Write a rotated copy of a version, without its manifest, which `models.stored.store.finish` writes.
 
-    Tables are rotated on the cluster, one task for each block or partition. The rotation is stored beside them, as
-    `rotation`. Tables, vocabulary, subword network, keys of features and list of source files are copied, nothing else.
+    Tables are rotated on the cluster, one task for each block or partition. The rotation is stored with them, as
+    `rotation`. Only tables, vocabulary, subword network, keys of features and the list of source files are copied.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     keys = read_features(source)
     if keys is not None:
         write_features(target, keys)
-    rewrite(client, "align", _kept if alignment is None else partial(_turn, target), source, target)
+    rewrite(client, "align", _copy_rows if alignment is None else partial(_rotate_rows, target), source, target)
 
 
 def read_rotation(store: Store) -> Float64Array:
-    """Return the rotation of an aligned version, shape (D, D): `vectors @ rotation.T` reverts it.
+    """Return the rotation of an aligned version, shape (D, D); `vectors @ rotation.T` reverts the rotation.
 
     Raises
     ------
@@ -76,13 +76,18 @@ def read_rotation(store: Store) -> Float64Array:
 
 
 def read_alignment(store: Store, recorded: Mapping[str, Any]) -> Alignment:
-    """Return the alignment whose `as_dict` was `recorded`, of an aligned version; raises as `read_rotation` does."""
+    """Return the alignment of an aligned version; raises as `read_rotation` does.
+
+    `recorded` is the result of `Alignment.as_dict`, from the version's manifest.
+    """
     return Alignment(read_rotation(store), **{name: recorded[name] for name in ("shared", "words", "before", "after")})
 
 
-def _turn(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+def _rotate_rows(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return rows of a table, rotated by the rotation that is stored in `target`; called by `rewrite`."""
     return rotate_rows(rows, read_rotation(target))
 
 
-def _kept(table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+def _copy_rows(table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return rows of a table unchanged; called by `rewrite`."""
     return rows

@@ -1,6 +1,6 @@
-"""Deletion of results of earlier retraining runs that no kept run uses.
+"""Deletes results of earlier retraining runs that no run to keep uses.
 
-`retraining/<run>.uses.json` names the corpora and the vocabulary of a run. Results that only other runs use are
+`retraining/<run>.uses.json` names the corpora and the vocabulary of a run. Results that no run to keep uses are
 deleted: encoded text of removed files, text that was in no file, sessions of events, old vocabularies. All of them can
 be built again from the text.
 """
@@ -17,29 +17,36 @@ from daskw2v.training.repair import LAYOUTS
 from daskw2v.vocabulary import count
 
 _SUFFIX = ".uses.json"
-_TEXTS = (parts.LAYOUT, sessions.LAYOUT, walks.LAYOUT)  # of text that the work directory holds
+_TEXTS = (parts.LAYOUT, sessions.LAYOUT, walks.LAYOUT)  # layouts of text that is stored in the work directory
 
 
 def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary: str) -> None:
-    """Record which results a run uses."""
+    """Write the record of the corpora and the vocabulary that a run uses to the folder `records`."""
     names = list(dict.fromkeys(corpus.name for corpus in corpora))
     records.write_manifest({"corpora": names, "vocabulary": vocabulary}, f"{run_id}{_SUFFIX}")
 
 
 def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str]:
-    """Delete the results that other runs use, but none of `runs`.
+    """Delete the results that recorded runs use, except the results that one of `runs` uses.
+
+    Parameters
+    ----------
+    work, records
+        The work directory, and the folder of the records.
+    runs
+        Names of the runs to keep.
 
     Returns
     -------
     list of str
-        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read which results
-        their runs use.
+        Names of records that another daskw2v wrote. If there are any, nothing is deleted, as this daskw2v cannot read
+        which results their runs use.
     """
     used, foreign = dict[str, set[str]](), list[str]()
     for name in records.children():
         if name.endswith(_SUFFIX):
             try:
-                used[name] = set(map(_unit, _paths(work, records, name)))
+                used[name] = set(map(_find_unit, _list_paths(work, records, name)))
             except FormatError:
                 foreign.append(name)
     if foreign:
@@ -53,13 +60,13 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     return []
 
 
-def _unit(path: str) -> str:
-    """Return the path of the unit of deletion that a result belongs to."""
+def _find_unit(path: str) -> str:
+    """Return the path of the file or folder that is deleted with a result, by the result's path."""
     return next(part for layout in LAYOUTS if (part := layout.unused_part(path)) is not None)
 
 
-def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
-    """Yield the paths, below the work directory, of the results that a run uses."""
+def _list_paths(work: Store, records: Store, name: str) -> Iterator[str]:
+    """Yield the paths, below the work directory, of the results that a run uses, by the name of its record."""
     uses = records.read_manifest(name) or {"corpora": [], "vocabulary": None}
     if uses["vocabulary"] is not None:
         yield f"{count.LAYOUT.folder}/{uses['vocabulary']}"
@@ -71,6 +78,6 @@ def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
             for source in stored.sources:
                 if any(layout.unused_part(source.name) for layout in _TEXTS):
                     yield source.name
-                    yield from walks.made_of(work, source.name)
+                    yield from walks.find_graph(work, source.name)
             for shard in stored.shards:
                 yield shard.path

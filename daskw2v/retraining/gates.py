@@ -22,13 +22,13 @@ from daskw2v.types import Float64Array, Int32Array, Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_FREQUENT = 300  # words whose neighbours are compared
-COLUMNS = ("", "gate", "found")  # of `Verdict.rows`
+_FREQUENT = 300  # most frequent words, whose neighbours are compared
+COLUMNS = ("", "gate", "found")  # headings of `Verdict.rows`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gates(Settings):
-    """Requirements for a new version. None disables a gate. A first version skips the comparisons with a served one.
+    """Requirements for a new version. None disables a gate. A first version is not compared with a served one.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class Gates(Settings):
 
 
 class Gate(NamedTuple):
-    """Result of one gate.
+    """The result of one gate.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ class Gate(NamedTuple):
     value, bound
         Measured value, None if undefined; required bound, None if the value only has to be finite.
     passed
-        Whether the gate passed.
+        Whether the version passes the gate.
     text
-        The result in words.
+        The result as text.
     """
 
     name: str
@@ -114,13 +114,13 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Results of all gates. A version passes if every gate does."""
+    """The results of all gates. A version passes if it passes every gate."""
 
     gates: tuple[Gate, ...]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a verdict from the result of `as_dict`."""
+        """Return the verdict with this result of `as_dict`."""
         return cls(tuple(Gate(**gate) for gate in values["gates"]))
 
     @property
@@ -130,11 +130,11 @@ class Verdict:
 
     @property
     def failed(self) -> tuple[Gate, ...]:
-        """The gates that did not pass."""
+        """The gates that the version does not pass."""
         return tuple(gate for gate in self.gates if not gate.passed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types; values that are not finite are null."""
+        """Return the verdict as JSON types; values that are not finite are null."""
         gates = [{**gate._asdict(), "value": finite_or_none(gate.value)} for gate in self.gates]
         return {"passed": self.passed, "gates": gates}
 
@@ -149,22 +149,22 @@ class Verdict:
 
 
 class Evaluated(NamedTuple):
-    """A version and its scores, as returned by `scores_of`."""
+    """A version and its scores, as returned by `first_scores`."""
 
     vectors: Vectors
     scores: Mapping[str, Score]
 
 
 class Novelty(NamedTuple):
-    """Difference of text from the text of a version.
+    """Difference of new text from the text of a version.
 
     Parameters
     ----------
     unknown
-        Share of its tokens whose word the version does not know.
+        Share of the new text's tokens whose word the version does not know.
     shift
-        Total variation distance between its word frequencies and those of the version's text, 0..1. All words that
-        the version does not know count as one word.
+        Total variation distance between the word frequencies of the new text and of the version's text, 0..1. All words
+        that the version does not know count as one word.
     """
 
     unknown: float
@@ -210,87 +210,99 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
     published
         The served version and its scores on the same sets; None before the first version.
     novelty
-        How far the new text differs from the served version's; None without new text.
+        Difference of the new text from the served version's text; None without new text.
     """
-    lengths, loss = _lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
-    results = [_gate("loss", "mean loss of a pair", loss), *_of_lengths(gates, lengths), *_of_scores(gates, new.scores)]
+    lengths, loss = _measure_lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
+    results = [
+        _make_gate("loss", "mean loss of a pair", loss),
+        *_judge_lengths(gates, lengths),
+        *_judge_scores(gates, new.scores),
+    ]
     if novelty is not None:
-        results += _of_novelty(gates, novelty)
+        results += _judge_novelty(gates, novelty)
     if published is not None:
-        results += _of_changes(gates, new.scores, published.scores)
-        results += _of_words(gates, new.vectors, published.vectors, finite=bool(np.isfinite(lengths).all()))
+        results += _judge_changes(gates, new.scores, published.scores)
+        results += _judge_words(gates, new.vectors, published.vectors, finite=bool(np.isfinite(lengths).all()))
     return Verdict(tuple(results))
 
 
-def _of_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
+def _judge_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
+    """Yield the gates of the lengths of vectors, shape (V,)."""
     finite = lengths[np.isfinite(lengths)]
-    yield _at_most("finite", "vectors that are not finite", len(lengths) - len(finite), 0)
+    yield _require_at_most("finite", "vectors that are not finite", len(lengths) - len(finite), 0)
     if gates.max_zero is not None:
-        yield _at_most("max_zero", "share of vectors that are zero", _share(lengths == 0), gates.max_zero)
+        yield _require_at_most(
+            "max_zero", "share of vectors that are zero", _compute_share(lengths == 0), gates.max_zero
+        )
     if gates.max_long is not None:
         positive = finite[finite > 0]
         longest = gates.times_median * float(np.median(positive)) if len(positive) else math.nan
-        share = _share(~(lengths <= longest)) if len(positive) else math.nan
+        share = _compute_share(~(lengths <= longest)) if len(positive) else math.nan
         what = f"share of vectors longer than {longest:.4g}, {gates.times_median:g} times the median"
-        yield _at_most("max_long", what, share, gates.max_long)
+        yield _require_at_most("max_long", what, share, gates.max_long)
 
 
-def _of_scores(gates: Gates, scores: Mapping[str, Score]) -> Iterator[Gate]:
+def _judge_scores(gates: Gates, scores: Mapping[str, Score]) -> Iterator[Gate]:
+    """Yield the gates of scores and coverage, which need no other version."""
     for name, least in gates.min_score.items():
-        yield _at_least(f"min_score {name}", "score", scores[name].value if name in scores else None, least)
+        yield _require_at_least(f"min_score {name}", "score", scores[name].value if name in scores else None, least)
     if gates.min_coverage is not None:
         for name, score in scores.items():
-            yield _at_least(f"min_coverage {name}", "items known", score.coverage, gates.min_coverage)
+            yield _require_at_least(f"min_coverage {name}", "items known", score.coverage, gates.min_coverage)
 
 
-def _of_novelty(gates: Gates, novelty: Novelty) -> Iterator[Gate]:
+def _judge_novelty(gates: Gates, novelty: Novelty) -> Iterator[Gate]:
+    """Yield the gates of the novelty of the new text."""
     if gates.max_unknown is not None:
         what = "share of the new text's words that the published version does not know"
-        yield _at_most("max_unknown", what, novelty.unknown, gates.max_unknown)
+        yield _require_at_most("max_unknown", what, novelty.unknown, gates.max_unknown)
     if gates.max_shift is not None:
         what = "distance of the new text's word frequencies from the published version's"
-        yield _at_most("max_shift", what, novelty.shift, gates.max_shift)
+        yield _require_at_most("max_shift", what, novelty.shift, gates.max_shift)
 
 
-def _of_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[str, Score]) -> Iterator[Gate]:
-    """Compare scores and coverage by set; sets without a score of the published version are skipped."""
-    for name, before in published.items():
-        now = new.get(name)
-        for field, what, drop, value, then in (
-            ("max_drop", "score", gates.max_drop, now and now.value, before.value),
-            ("max_coverage_drop", "items known", gates.max_coverage_drop, now and now.coverage, before.coverage),
+def _judge_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[str, Score]) -> Iterator[Gate]:
+    """Yield the gates that compare scores and coverage; sets without a score of the published version are skipped."""
+    for name, old_score in published.items():
+        score = new.get(name)
+        for field, what, drop, value, old in (
+            ("max_drop", "score", gates.max_drop, score and score.value, old_score.value),
+            ("max_coverage_drop", "items known", gates.max_coverage_drop, score and score.coverage, old_score.coverage),
         ):
-            if drop is not None and then is not None:
-                yield _at_least(f"{field} {name}", f"{what} (published: {then:.4g})", value, then - drop * abs(then))
+            if drop is not None and old is not None:
+                yield _require_at_least(
+                    f"{field} {name}", f"{what} (published: {old:.4g})", value, old - drop * abs(old)
+                )
 
 
-def _of_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool) -> Iterator[Gate]:
+def _judge_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool) -> Iterator[Gate]:
+    """Yield the gates that compare words and neighbours; `finite` is whether all new vectors are finite."""
     words = published.vocabulary
     if gates.min_kept is not None:
         known = new.vocabulary.find_all(words) >= 0
         total = int(words.counts.sum())
         share = int(words.counts[known].sum()) / total if total else math.nan
-        yield _at_least("min_kept", "share of the published version's words, by count", share, gates.min_kept)
+        yield _require_at_least("min_kept", "share of the published version's words, by count", share, gates.min_kept)
     if gates.min_stability is not None:
         overlap = neighbour_stability(published, new, words.between(0, _FREQUENT)).overlap if finite else None
-        yield _at_least("min_stability", "share of neighbours that stayed", overlap, gates.min_stability)
+        yield _require_at_least("min_stability", "share of neighbours that stayed", overlap, gates.min_stability)
 
 
-def scores_of(evaluation: Evaluation) -> dict[str, Score]:
-    """Return the score of each set by the first method, by "kind/name"."""
+def first_scores(evaluation: Evaluation) -> dict[str, Score]:
+    """Return the score of each evaluation set, by the first of its methods; keys are "kind/name"."""
     scores: dict[str, Score] = {}
     for score in evaluation.rows():
         scores.setdefault(f"{score.kind}/{score.name}", score)
     return scores
 
 
-def scores_on(vectors: Vectors, resources: Resources) -> dict[str, Score]:
-    """Evaluate vectors on the evaluation sets of `resources`; return one score for each set."""
+def evaluate_sets(vectors: Vectors, resources: Resources) -> dict[str, Score]:
+    """Return the score of vectors on each evaluation set of `resources`, as `first_scores` does."""
     urls, options = dict[str, Any](resources.eval_sets), resources.storage_options
-    return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+    return first_scores(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
 
-def _lengths(vectors: Vectors) -> Float64Array:
+def _measure_lengths(vectors: Vectors) -> Float64Array:
     """Return the length of each vector, shape (V,); infinite or NaN if the vector has such a value."""
     lengths = np.empty(len(vectors))
     for ids, rows in vectors.pieces():
@@ -299,38 +311,54 @@ def _lengths(vectors: Vectors) -> Float64Array:
     return lengths
 
 
-def _share(which: npt.NDArray[np.bool_]) -> float:
+def _compute_share(which: npt.NDArray[np.bool_]) -> float:
+    """Return the share of true elements, NaN for an empty array."""
     return float(which.mean()) if len(which) else math.nan
 
 
-def _at_least(name: str, what: str, value: float | None, bound: float) -> Gate:
-    return _gate(name, what, value, bound, passed=value is not None and value >= bound, asked=f"at least {bound:.4g}")
+def _require_at_least(name: str, what: str, value: float | None, bound: float) -> Gate:
+    """Return a gate that a value passes if it is at least `bound`; `what` describes the value."""
+    return _make_gate(
+        name, what, value, bound, passed=value is not None and value >= bound, required=f"at least {bound:.4g}"
+    )
 
 
-def _at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
-    return _gate(name, what, value, bound, passed=value is not None and value <= bound, asked=f"at most {bound:.4g}")
+def _require_at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
+    """Return a gate that a value passes if it is at most `bound`; `what` describes the value."""
+    return _make_gate(
+        name, what, value, bound, passed=value is not None and value <= bound, required=f"at most {bound:.4g}"
+    )
 
 
-def _gate(
-    name: str, what: str, value: float | None, bound: float | None = None, *, passed: bool = True, asked: str = "finite"
+def _make_gate(
+    name: str,
+    what: str,
+    value: float | None,
+    bound: float | None = None,
+    *,
+    passed: bool = True,
+    required: str = "finite",
 ) -> Gate:
-    """Return a gate; values that are undefined or not finite never pass."""
+    """Return a gate, which a value that is undefined or not finite never passes.
+
+    `what` describes the value, `required` what is required of it.
+    """
     passed = passed and finite_or_none(value) is not None
     shown = "undefined" if value is None else f"{value:.4g}"
-    return Gate(name, value, bound, passed, f"{what}: {shown}; asked for: {asked}")
+    return Gate(name, value, bound, passed, f"{what}: {shown}; asked for: {required}")
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """Return a finite number unchanged, None for others, which JSON lacks."""
+    """Return a finite number unchanged, and None for all other values, which JSON cannot represent."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def measure_novelty(
     client: Client, text: Corpus, stored: StoredVocabulary, words: Vocabulary, known: Vocabulary
 ) -> Novelty | None:
-    """Return the novelty of text to a version; None if it has no tokens.
+    """Return the novelty of text to a version; None if the text has no tokens.
 
-    One task reads each shard; of a whole shard it reads only the dictionary.
+    One task reads each shard; of a complete shard it reads only the dictionary.
 
     Parameters
     ----------
@@ -339,7 +367,7 @@ def measure_novelty(
     text
         An excerpt of a corpus.
     stored, words
-        The vocabulary of that corpus, in the store and in memory.
+        The vocabulary of the corpus, in the store and in memory.
     known
         The vocabulary of the version.
     """
@@ -351,19 +379,19 @@ def measure_novelty(
     if not total:
         return None
     rows = known.find_all(words)
-    known_counts, before = counted[:-1][rows >= 0], known.counts / max(1, int(known.counts.sum()))
-    now = np.zeros(len(known))
-    now[rows[rows >= 0]] = known_counts / total
+    known_counts, old_shares = counted[:-1][rows >= 0], known.counts / max(1, int(known.counts.sum()))
+    shares = np.zeros(len(known))
+    shares[rows[rows >= 0]] = known_counts / total
     unknown = 1 - int(known_counts.sum()) / total
-    return Novelty(unknown, float(np.abs(now - before).sum() + unknown) / 2)
+    return Novelty(unknown, float(np.abs(shares - old_shares).sum() + unknown) / 2)
 
 
 def _count_words(vocabulary: StoredVocabulary, shard: Shard) -> tuple[Int32Array, Int64Array]:
-    """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts."""
+    """Task: return the id of each word of a shard, -1 for words outside the vocabulary, and each word's count."""
     store, path = vocabulary.store, shard.path
-    ids, places = vocabulary.read_map(path), read_word_indices(store, path)
+    ids, indices = vocabulary.read_map(path), read_word_indices(store, path)
     codes = open_codes(store, shard)
     if shard.n_tokens < len(codes):
         return ids, np.bincount(codes[shard.first : shard.first + shard.n_tokens], minlength=len(ids))
-    *_, counts = read_words(store, path, 0, len(places))
-    return ids, counts[places]
+    *_, counts = read_words(store, path, 0, len(indices))
+    return ids, counts[indices]

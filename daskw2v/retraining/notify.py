@@ -2,9 +2,9 @@
 
 Notices are sent after the outcome is final. A notice that fails is reported and does not change the outcome.
 
-The file for Prometheus has the outcome as metrics in its text format: node_exporter's textfile collector reads the
-files `*.prom` of a folder. All series have the label `work`, which tells the work directories of one machine apart;
-each has its own file.
+The file for Prometheus has the outcome as metrics in Prometheus' text format: node_exporter's textfile collector reads
+the files `*.prom` of a folder. All series have the label `work`, which distinguishes the work directories of one
+machine; each work directory has another file.
 """
 
 import json
@@ -18,15 +18,15 @@ from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, num
 from daskw2v.errors import Daskw2vError
 from daskw2v.models.stored.files import open_for_writing
 from daskw2v.retraining.outcome import Outcome, Summary
-from daskw2v.retraining.webhook import are_headers, is_webhook, post
-from daskw2v.store.urls import absolute, is_location
+from daskw2v.retraining.webhook import are_headers, is_webhook, post_json
+from daskw2v.store.urls import is_location, make_absolute
 
 _WEBHOOK = Constraint(is_webhook, "an http or https URL with a host, without user name and password")
 _HEADERS = Constraint(are_headers, "a mapping of header names to texts of one line", dict)
 _TEXTFILE = Constraint(
     lambda v: is_location(v) and os.fspath(v).endswith(".prom") and "://" not in os.fspath(v),
     "a path on this machine that ends in .prom",
-    lambda v: absolute(os.fspath(v)),
+    lambda v: make_absolute(os.fspath(v)),
     is_location=True,
 )
 _PREFIX = "daskw2v_retrain_"
@@ -64,62 +64,62 @@ class Notices(Settings):
 
 
 def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
-    """Send all notices about a run.
+    """Send all notices about a run; failures are returned, not raised.
 
     Parameters
     ----------
     summary
         Summary of the run.
     notices
-        Where to send notices.
+        Destinations of the notices.
     storage_options
         Options for fsspec, for the JSON file.
 
     Returns
     -------
     list of str
-        Messages about notices that failed, without secrets. No error is raised for them.
+        Messages about notices that failed, without secrets.
     """
     content = json.dumps(summary.as_dict(), indent=1, allow_nan=False, default=float).encode()
     problems = []
     if notices.summary is not None:
-        problems.append(_written(notices.summary, content, storage_options))
+        problems.append(_write_file(notices.summary, content, storage_options))
     if notices.textfile is not None:
-        problems.append(_written(notices.textfile, metrics_of(summary).encode(errors="replace"), None))
+        problems.append(_write_file(notices.textfile, format_metrics(summary).encode(errors="replace"), None))
     if notices.webhook is not None:
         timeout, tries = notices.webhook_timeout, notices.webhook_tries
-        problems.append(post(notices.webhook, content, notices.webhook_headers, timeout, tries))
+        problems.append(post_json(notices.webhook, content, notices.webhook_headers, timeout, tries))
     return [problem for problem in problems if problem is not None]
 
 
-def _written(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
-    """Write a file atomically; return an error message, or None."""
+def _write_file(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
+    """Write a file atomically; return a message if that fails, or None."""
     try:
         with open_for_writing(location, storage_options) as f:
             f.write(content)
     except Exception as error:  # each store raises its own errors, whose texts may contain secrets
-        why = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno is not None else why
-        return f"{location} was not written ({why})."
+        cause = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
+        cause = os.strerror(error.errno) if isinstance(error, OSError) and error.errno is not None else cause
+        return f"{location} was not written ({cause})."
     return None
 
 
-def metrics_of(summary: Summary) -> str:
+def format_metrics(summary: Summary) -> str:
     """Return the metrics of a summary in Prometheus' text format, each with the label `work`."""
     lines = []
-    for name, meaning, label, values in _metrics(summary):
-        samples = {text: value for text, value in values.items() if value is not None}
+    for name, meaning, label, values in _list_gauges(summary):
+        samples = {label_value: value for label_value, value in values.items() if value is not None}
         if samples:
             lines += [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} gauge"]
-        for text, value in samples.items():
-            labels = {"work": summary.work, label: text} if label else {"work": summary.work}
-            named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
-            lines.append(f"{_PREFIX}{name}{{{named}}} {_metric_value(value)}")
+        for label_value, value in samples.items():
+            labels = {"work": summary.work, label: label_value} if label else {"work": summary.work}
+            label_text = ",".join(f'{key}="{label_value.translate(_ESCAPES)}"' for key, label_value in labels.items())
+            lines.append(f"{_PREFIX}{name}{{{label_text}}} {_format_value(value)}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _metrics(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
-    """Yield name, meaning and label of each gauge, and its values by the label's texts; None is no value."""
+def _list_gauges(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
+    """Yield name, meaning and label of each gauge, and its values by texts of the label; None stands for no value."""
     ended = summary.started.timestamp() + summary.seconds
     yield "last_run_timestamp_seconds", "When the last run ended.", "", {"": ended}
     yield "duration_seconds", "Duration of the last run.", "", {"": summary.seconds}
@@ -139,6 +139,6 @@ def _metrics(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, flo
     yield "figure", "Other numbers of the run.", "name", summary.figures
 
 
-def _metric_value(value: float) -> str:
+def _format_value(value: float) -> str:
     """Return a number in Prometheus' text format."""
     return "NaN" if math.isnan(value) else {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, repr(float(value)))

@@ -11,7 +11,7 @@ from daskw2v.retraining.gates import Verdict, finite_or_none
 
 
 class Outcome(IntEnum):
-    """The end of a run. The value is the exit code of the command.
+    """The outcome of a run. The value is the exit code of the command.
 
     0: published, the new version is served. 2: failed with an error. 3: nothing new, the served version already has
     this text. 4: stopped by a gate. 5: busy, another run holds the work directory. 6: superseded, another process
@@ -29,32 +29,32 @@ class Outcome(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in messages and metrics."""
+        """Name of the outcome in messages and metrics."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Summary of a run.
+    """The summary of a run.
 
     Parameters
     ----------
     outcome
-        How the run ended.
+        The outcome of the run.
     work
         URL of the work directory.
     message
-        The outcome in words; the text of the error if it failed.
+        The outcome as text; the text of the error if the run failed.
     started, seconds
         Start, with time zone, and duration.
     version
         The version that the run finished; None if it finished none. It is served if the run published it.
     served, served_since
-        The version that is served after the run, and when it was created; None before the first version.
+        The version that is served after the run, and the time of its creation; None before the first version.
     verdict, alignment
-        Results of the gates and of the alignment; None if the run ended before.
+        Results of the gates and of the alignment; None if the run ended before these.
     figures
-        Other numbers by name, such as tokens or words.
+        Further numbers by name, such as tokens or words.
     """
 
     outcome: Outcome
@@ -70,7 +70,7 @@ class Summary:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types."""
+        """Return the summary as JSON types."""
         return {
             "outcome": self.outcome.label,
             "exit_code": int(self.outcome),

@@ -1,4 +1,4 @@
-"""Policy of retraining: which text a new version is trained on, with which learning rate and epochs."""
+"""The policy of retraining: the text on which a new version is trained, its learning rate and its epochs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, setting
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.excerpt import Range, excerpt, join_ranges, other_ranges, sample_ranges
+from daskw2v.sampling.excerpt import Range, complement_ranges, join_ranges, make_excerpt, sample_ranges
 from daskw2v.shards.layout import Corpus
 from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, get_monitor
 
-_EPOCHS = 3  # or those of Params, if fewer
+_EPOCHS = 3  # or the epochs of Params, if fewer
 _GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
 _ALPHA = "initial learning rate after the first version; that of Params when not given, half of it without anchor"
 _ANCHOR = (
@@ -21,8 +21,8 @@ _ANCHOR = (
 )
 
 
-class Chosen(NamedTuple):
-    """Text to train on: a corpus, and its ranges that the base was not trained on; None without a base."""
+class ChosenText(NamedTuple):
+    """Text to train on: a corpus, and its ranges of positions that are new since the base; None without a base."""
 
     text: Corpus
     new: Sequence[Range] | None
@@ -67,16 +67,16 @@ class Policy(Settings):
     def params_after(self, params: Params, parent: str, new: float) -> Params:
         """Return the Params of a version that starts from its parent's vectors.
 
-        Without new text, they hold no text out and do not monitor its loss: the parent was trained on all of it.
+        Without new text they hold no text out, nor monitor a loss of held-out text: the parent was trained on all text.
 
         Parameters
         ----------
         params, parent
             Params of all versions, and the parent's name.
         new
-            Share of the text that is new.
+            Share of the text that is new, 0..1.
         """
-        assert params.alpha is not None  # they are settled
+        assert params.alpha is not None  # Params are settled
         anchor = self.anchor
         if anchor is None:
             anchor = 0.0 if find_objective(params.objective.name).has_network else round(1 - new**_GROWTH, 4)
@@ -90,14 +90,17 @@ class Policy(Settings):
             chosen |= {"held_out": 0.0, "monitor": None if monitor == HELD_OUT_LOSS else monitor}
         return params.replace(base_model=parent, base_vectors=None, **chosen)
 
-    def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Chosen:
-        """Return the part of a corpus to train on, which may be empty; `unread` are the ranges of new text."""
+    def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> ChosenText:
+        """Return the part of a corpus to train on, which may be empty.
+
+        `unread` are the ranges of positions of new text; `seed` is for the sample of old text.
+        """
         if self.text == "all":
-            return Chosen(corpus, unread)
+            return ChosenText(corpus, unread)
         ranges = list(unread)
         if self.text == "sample":
-            ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
-        edges = accumulate((stop - start for start, stop in ranges), initial=0)
-        wanted = set(unread)
-        new = [new for new, old in zip(pairwise(edges), ranges, strict=True) if old in wanted]
-        return Chosen(excerpt(corpus, ranges), join_ranges(new))
+            ranges = sorted(ranges + sample_ranges(complement_ranges(ranges, corpus.n_tokens), self.old_share, seed))
+        bounds = accumulate((stop - start for start, stop in ranges), initial=0)
+        unread_ranges = set(unread)
+        new = [new for new, old in zip(pairwise(bounds), ranges, strict=True) if old in unread_ranges]
+        return ChosenText(make_excerpt(corpus, ranges), join_ranges(new))

@@ -6,7 +6,7 @@ from daskw2v.config.arguments import check_type
 from daskw2v.config.resources import Resources
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.versions import Versions
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, judge, scores_on
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, evaluate_sets, judge
 from daskw2v.store.urls import Location
 
 
@@ -20,7 +20,7 @@ def promote(
     request: str = "",
     **settings: Any,
 ) -> Verdict:
-    """Check a version that was staged against the served version, and serve it if it passes the gates.
+    """Check a staged version against the gates and the served version, and serve it if it passes.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def promote(
     Returns
     -------
     Verdict
-        What each gate found. The version is served if `passed` is true.
+        The results of all gates. The version is served if `passed` is true.
 
     Raises
     ------
@@ -65,14 +65,14 @@ def promote(
     resources = (Resources() if resources is None else resources).replace(**settings)
     check_gates(gates, resources.eval_sets)
     versions = Versions.open(work, resources.storage_options, resources.store_timeout)
-    wanted, served = versions.find(version), versions.name_of()
+    candidate, served = versions.find(version), versions.name_of()
 
-    def evaluated(name: str) -> Evaluated:
+    def evaluate_version(name: str) -> Evaluated:
         vectors = Vectors.open((versions.models / name).url, resources.storage_options)
-        return Evaluated(vectors, scores_on(vectors, resources))
+        return Evaluated(vectors, evaluate_sets(vectors, resources))
 
-    against = None if served in (None, wanted.name) else evaluated(str(served))
-    verdict = judge(gates, evaluated(wanted.name), against)
+    published = None if served in (None, candidate.name) else evaluate_version(str(served))
+    verdict = judge(gates, evaluate_version(candidate.name), published)
     if verdict.passed:
-        versions.publish(wanted.name, expected=served, reason=reason or "promoted", request=request)
+        versions.publish(candidate.name, expected=served, reason=reason or "promoted", request=request)
     return verdict

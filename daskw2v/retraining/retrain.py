@@ -1,6 +1,6 @@
 """Retraining: trains, checks and publishes a new version for the present text, and sends notices.
 
-Each step resumes where an earlier run stopped: after an interruption, make the same call again.
+After an interruption, the same call resumes at the step where the earlier run stopped.
 
 candidates/<run>/          the candidate as trained, until it is published or another run begins
 models/<version>/          the candidate rotated into the served version's space
@@ -43,17 +43,17 @@ from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import assign_stable_ids, read_sources, write_ids, write_tokenizer
-from daskw2v.models.versions.finished import RUN, Version, next_version, number_of, run_of
+from daskw2v.models.versions.finished import RUN, Version, next_version, parse_number, parse_run_id
 from daskw2v.models.versions.phrases import write_phrases
-from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, was_served
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
 from daskw2v.retraining.clearing import clear_unused, note_uses
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, judge, measure_novelty, scores_on
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, evaluate_sets, judge, measure_novelty
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
-from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
+from daskw2v.sampling.excerpt import Range, find_block_ranges, make_excerpt
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.storage import Store
@@ -71,11 +71,11 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
 
 RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
-_SHOWN = 3  # most files that a message names
+_MAX_SHOWN = 3  # files that a message names
 
 
 class Changes(NamedTuple):
-    """Files that are new, changed (their present state) and removed (their former state)."""
+    """Files that are new, changed (as they are now) and removed (as they were)."""
 
     new: tuple[Source, ...]
     changed: tuple[Source, ...]
@@ -83,7 +83,7 @@ class Changes(NamedTuple):
 
     @property
     def unread(self) -> tuple[Source, ...]:
-        """Files whose text no version was trained on."""
+        """New and changed files, on whose text no version was trained."""
         return self.new + self.changed
 
     def figures(self) -> dict[str, float]:
@@ -91,16 +91,22 @@ class Changes(NamedTuple):
         return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
 
 
-def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
-    """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
-    known, present = {source.identity_name: source for source in before}, {source.identity_name for source in now}
-    new = tuple(source for source in now if source.identity_name not in known)
-    changed = tuple(s for s in now if s.identity_name in known and s.content != known[s.identity_name].content)
-    return Changes(new, changed, tuple(source for source in before if source.identity_name not in present))
+def compare_sources(old_sources: Sequence[Source], sources: Sequence[Source]) -> Changes:
+    """Return the changes of files since an earlier run.
+
+    Files are compared by URL, size and version: ETag, checksum or modification time, whichever the filesystem has.
+    """
+    known, present = (
+        {source.identity_name: source for source in old_sources},
+        {source.identity_name for source in sources},
+    )
+    new = tuple(source for source in sources if source.identity_name not in known)
+    changed = tuple(s for s in sources if s.identity_name in known and s.content != known[s.identity_name].content)
+    return Changes(new, changed, tuple(source for source in old_sources if source.identity_name not in present))
 
 
 class RunText(NamedTuple):
-    """The text that a run reads: its corpus and vocabulary, changed files, and ranges of positions of new text."""
+    """The text of a run: its corpus and vocabulary, the changes of files, and ranges of positions of new text."""
 
     corpus: Corpus
     vocabulary: StoredVocabulary
@@ -109,7 +115,7 @@ class RunText(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """Result of a run: fields of `Summary`."""
+    """The result of a run; the fields are those of `Summary`."""
 
     outcome: Outcome
     message: str
@@ -180,12 +186,12 @@ def retrain(
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
-    _check(params, resources, policy, gates, notices)
+    _check_settings(params, resources, policy, gates, notices)
     store = request.open_store(work)
-    began, clock, key = datetime.now(UTC), time.monotonic(), uuid.uuid4().hex
+    started, clock, key = datetime.now(UTC), time.monotonic(), uuid.uuid4().hex
 
     def conclude(result: RunResult, listen: Listener) -> Summary:
-        summary = _summary(result, store, began, time.monotonic() - clock)
+        summary = _summarize(result, store, started, time.monotonic() - clock)
         for problem in send_notices(summary, notices, resources.storage_options):
             listen(Progress("notify", 0, 0, "notices", message=problem))
         return summary
@@ -224,8 +230,8 @@ def retrain(
             return conclude(RunResult(Outcome.PUBLISHED, f"{served} is served. After that: {message}", served), listen)
 
 
-def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
-    """Refuse invalid settings before anything is read."""
+def _check_settings(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
+    """Check settings of a retraining before anything is read; raises ParameterError."""
     for cls, settings in ((Policy, policy), (Gates, gates), (Notices, notices)):
         check_type(cls.__name__.lower(), settings, cls, f"daskw2v.{cls.__name__}(...)")
     for name in ("base_model", "base_matrix"):
@@ -249,12 +255,13 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
         needed("usearch", "ann")
 
 
-def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -> Summary:
+def _summarize(result: RunResult, store: Store, started: datetime, seconds: float) -> Summary:
+    """Return the summary of a run with this result, start and duration."""
     values = result._asdict()
     with suppress(Daskw2vError):  # the store itself may have failed
         if (served := served_version(store)) is not None:
             values |= {"served": served.name, "served_since": served.created}
-    return Summary(work=store.url, started=began, seconds=seconds, **values)
+    return Summary(work=store.url, started=started, seconds=seconds, **values)
 
 
 @dataclass(frozen=True)
@@ -266,7 +273,7 @@ class RetrainingRun:
     inputs, work, params, resources
         As in `train`; the Params are settled.
     policy, gates
-        How to train, and how to check the candidate.
+        The rules of training, and the requirements for the candidate.
     full
         Whether to train from scratch, on all text.
     listener
@@ -289,7 +296,7 @@ class RetrainingRun:
     key: str
 
     def run(self, client: Client | None) -> RunResult:
-        """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
+        """Do all remaining steps; return the result. The caller holds the lease of retraining and sends notices."""
         resources = self.resources
         ready = partial(open_cluster, client, self.work, self.params, resources, self.listener)
         with (
@@ -298,12 +305,12 @@ class RetrainingRun:
         ):
             damaged, foreign = Versions(self.work).problems()
             served = latest_version(self._models)
-            if served in foreign:  # a version that descends from others would take its place
+            if served in foreign:  # it would be replaced by a version that does not descend from it
                 raise foreign[served]
             problems = {name: damage[0].problem for name, damage in damaged.items()}
             problems |= {name: error.problem for name, error in foreign.items()}
             for name, problem in problems.items():
-                self._say("versions", f"{problem} {name} is passed over.")
+                self._report("versions", f"{problem} {name} is passed over.")
             run = partial(self._run, cluster, find, served, frozenset(damaged), frozenset(foreign))
             return repair_and_retry(self.work, self.listener, run, cluster)
 
@@ -312,17 +319,18 @@ class RetrainingRun:
         cluster: Callable[[], Client],
         find: Callable[[], list[Source]],
         base: str | None,
-        seen: frozenset[str],
+        damaged_before: frozenset[str],
         foreign: frozenset[str],
-        met: Collection[str],
+        damaged_since: Collection[str],
     ) -> RunResult:
-        """Take all steps, and pass over damaged versions and versions of another daskw2v (`foreign`).
+        """Do all remaining steps, passing over damaged versions and versions of another daskw2v; return the result.
 
-        `base` is the version that is served when the run begins, `seen` are versions that were damaged before the first
-        step, and `met` those in which a step met damage.
+        `cluster` and `find` return the client and the files of the text; `base` is the name of the version that is
+        served when the run begins, or None. The further arguments are names of versions: damaged before the first step,
+        of another daskw2v, and damaged where a step met them.
         """
-        damaged = seen.union(met)
-        result = self._steps(cluster, find(), base, damaged | foreign)
+        damaged = damaged_before.union(damaged_since)
+        result = self._train_or_publish(cluster, find(), base, damaged | foreign)
         message = result.message
         if foreign:
             message += f" Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
@@ -330,22 +338,26 @@ class RetrainingRun:
             message += f" Damaged and passed over: {', '.join(sorted(damaged))}."
         return result._replace(message=message)
 
-    def _steps(
+    def _train_or_publish(
         self, cluster: Callable[[], Client], now: list[Source], base: str | None, damaged: Collection[str]
     ) -> RunResult:
-        served = self._last_served(damaged)
-        if served is None or not self._extends(served) or any(compare_sources(self._sources(served), now)):
+        """Train and publish a version on the files `now`, or publish the served one, unless it has this text already.
+
+        `base` is as in `_run`; `damaged` are names of versions that are passed over.
+        """
+        served = self._find_last_served(damaged)
+        if served is None or not self._can_extend(served) or any(compare_sources(self._read_sources(served), now)):
             return self._train(cluster(), now, served, base, damaged)
         if not served.served:  # the version that was served since is damaged
             return self._conclude(served.name, *self._serve(served.name, base))
         if RECORD not in served.manifest or _is_recorded(self.work, served.name):
-            return _nothing(f"The served version {served.name} already has this text.")
+            return _nothing_new(f"The served version {served.name} already has this text.")
         return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
-    def _last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the last served version that is whole; None without one."""
-        whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
-        return next((whole[name] for name in was_served(self._models) if name in whole), None)
+    def _find_last_served(self, damaged: Collection[str]) -> Version | None:
+        """Return the version that was served last among those that are not damaged; None without one."""
+        intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
+        return next((intact[name] for name in list_served(self._models) if name in intact), None)
 
     def _train(
         self,
@@ -355,73 +367,82 @@ class RetrainingRun:
         base: str | None,
         damaged: Collection[str],
     ) -> RunResult:
+        """Train a version on the files `now`, check and publish it; return the result.
+
+        `served` is the version that training starts from, or None; `base` is as in `_run`; `damaged` are passed over.
+        """
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
-        changes = compare_sources(self._sources(served), corpus.sources)
+        changes = compare_sources(self._read_sources(served), corpus.sources)
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
-        unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
-        if served is not None and self._extends(served):
-            asked = with_recorded_choice(served.manifest["params"], self.params)
-            chosen = self.policy.choose(corpus, unread, asked.seed + number_of(served.name))  # another sample each time
+        unread = find_block_ranges(corpus, self.work, self._find_blocks(changes))
+        if served is not None and self._can_extend(served):
+            asked_params = with_recorded_choice(served.manifest["params"], self.params)
+            seed = asked_params.seed + parse_number(served.name)  # another sample for each version
+            chosen = self.policy.choose(corpus, unread, seed)
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
-            params = self.policy.params_after(asked, served.name, new / all_text)
+            params = self.policy.params_after(asked_params, served.name, new / all_text)
             run = replace(run, corpus=chosen.text, params=params, new=chosen.new)
         else:
             run = find_choice(run, self.listener) or choose_strategy(run, client, self.listener)
-            asked = run.params
+            asked_params = run.params
         text = run.corpus
         if not text.n_tokens:
-            return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
+            return _nothing_new(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
         if text is not corpus:
             text.save(self.work)
         run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
         with hold_run(self.work, run_id, partial(fence_versions, self.work)) as lease:
-            held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
-            version = next_version(held._models, run_id, damaged)
-            if (held._models / version).read_manifest() is None:
-                held._drop_candidates(run_id)
-                candidate = held._candidates / run_id
-                write_version(candidate, run.guarded(lease), client, held.listener)
-                stopped = held._finish(client, version, candidate, served, RunText(corpus, vocabulary, changes, unread))
+            guarded = replace(
+                self, params=asked_params, work=lease.guard(self.work), listener=lease.guarding(self.listener)
+            )
+            version = next_version(guarded._models, run_id, damaged)
+            if (guarded._models / version).read_manifest() is None:
+                guarded._drop_candidates(run_id)
+                candidate = guarded._candidates / run_id
+                write_version(candidate, run.guarded(lease), client, guarded.listener)
+                stopped = guarded._check_and_write(
+                    client, version, candidate, served, RunText(corpus, vocabulary, changes, unread)
+                )
                 if stopped is not None:
-                    self.callbacks.ended(held.listener)
+                    self.callbacks.ended(guarded.listener)
                     return stopped
             elif _is_recorded(self.work, version):
-                return _nothing(f"{version}, which was published before, already has this text.")
+                return _nothing_new(f"{version}, which was published before, already has this text.")
             if self.policy.index:
-                index_version(held._models / version, threads=self.resources.threads or 0)
-            outcome, message = held._serve(version, base)
+                index_version(guarded._models / version, threads=self.resources.threads or 0)
+            outcome, message = guarded._serve(version, base)
             if outcome is Outcome.PUBLISHED:
-                vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
-                self.callbacks.published(run.trained, vectors, held.listener)
+                vectors = Vectors.open((guarded._models / version).url, self.resources.storage_options)
+                self.callbacks.published(run.trained, vectors, guarded.listener)
         return self._conclude(version, outcome, message)
 
-    def _finish(
+    def _check_and_write(
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
     ) -> RunResult | None:
-        """Check a candidate and make it a version; if a gate stops it, return the result."""
+        """Check a candidate, and write it as the finished version `version`; return the result if a gate stops it."""
         home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
         figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
-        before = None if served is None else Vectors.open((self._models / served.name).url, options)
-        self._say("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
-        sets = self._sets()
-        evaluated = Evaluated(new, self._scores(new, sets))
-        against = novelty = None
-        if before is not None:
-            against = Evaluated(before, self._scores(before, sets))
-            unread = excerpt(corpus, text.unread)
-            novelty = measure_novelty(client, unread, text.vocabulary, new.vocabulary, before.vocabulary)
-        verdict = judge(self.gates, evaluated, against, novelty)
+        served_vectors = None if served is None else Vectors.open((self._models / served.name).url, options)
+        self._report("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
+        sets = self._digest_sets()
+        evaluated = Evaluated(new, self._find_scores(new, sets))
+        served_scores = novelty = None
+        if served_vectors is not None:
+            served_scores = Evaluated(served_vectors, self._find_scores(served_vectors, sets))
+            unread = make_excerpt(corpus, text.unread)
+            novelty = measure_novelty(client, unread, text.vocabulary, new.vocabulary, served_vectors.vocabulary)
+        verdict = judge(self.gates, evaluated, served_scores, novelty)
         if not verdict.passed:
-            why = "; ".join(gate.text for gate in verdict.failed)
-            message = f"{why}. {_suspects(text.changes)} The candidate is at {new.url}."
+            reasons = "; ".join(gate.text for gate in verdict.failed)
+            message = f"{reasons}. {_name_new_files(text.changes)} The candidate is at {new.url}."
             return RunResult(Outcome.STOPPED, message, None, verdict, None, figures)
         alignment = None
-        if before is not None and self.policy.align and before.vector_size == new.vector_size:
-            alignment = find_alignment(new, before)
-        self._say("publish", f"writing {version}")
+        if served_vectors is not None and self.policy.align and served_vectors.vector_size == new.vector_size:
+            alignment = find_alignment(new, served_vectors)
+        self._report("publish", f"writing {version}")
         write_aligned(client, candidate, home, alignment)
         write_phrases(home, self.work, corpus)
         write_tokenizer(home, self.work, self.params)
@@ -434,7 +455,7 @@ class RetrainingRun:
             "policy": asdict(self.policy),
             "gates": verdict.as_dict(),
             "alignment": None if alignment is None else alignment.as_dict(),
-            "vocabulary": None if before is None else _turnover(before, new),
+            "vocabulary": None if served_vectors is None else _compare_vocabularies(served_vectors, new),
             "sets": sets,
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
@@ -442,7 +463,7 @@ class RetrainingRun:
         finish_version(client, home, {**new.metadata, RECORD: recorded})
         return None
 
-    def _blocks(self, changes: Changes) -> set[str]:
+    def _find_blocks(self, changes: Changes) -> set[str]:
         """Return the keys of the blocks of new and changed files."""
         resources = self.resources
         blocks = plan_blocks(changes.unread, resources.block_bytes, resources.storage_options, resources.store_timeout)
@@ -475,66 +496,70 @@ class RetrainingRun:
         return RunResult(outcome, message, version, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
-        """Delete results that are no longer needed. The parent's text and vocabulary stay, for a rollback."""
+        """Delete results that neither a version nor its parent needs; the parent's are kept for a rollback."""
         self._drop_candidates()
-        run_folder(self.work, run_of(version)).remove()
-        runs = {run_of(name) for name in (version, parent) if name is not None}
+        run_folder(self.work, parse_run_id(version)).remove()
+        runs = {parse_run_id(name) for name in (version, parent) if name is not None}
         for name in clear_unused(self.work, self.work / RECORD, runs):
-            self._say("clear", f"{RECORD}/{name} is of another daskw2v: no text or words are deleted.")
+            self._report("clear", f"{RECORD}/{name} is of another daskw2v: no text or words are deleted.")
         Versions(self.work).gc(self.policy.keep)
 
-    def _drop_candidates(self, but: str | None = None) -> None:
+    def _drop_candidates(self, run_id: str | None = None) -> None:
+        """Delete all candidates, except that of the run `run_id`."""
         for name in self._candidates.children():
-            if RUN.fullmatch(name) and name != but:
+            if RUN.fullmatch(name) and name != run_id:
                 (self._candidates / name).remove()
 
-    def _sets(self) -> str | None:
+    def _digest_sets(self) -> str | None:
         """Return a digest of the evaluation sets; None if one of them is a folder."""
         resources = self.resources
-        urls = [url for _, of_kind in sorted(resources.eval_sets.items()) for url in of_kind]
+        urls = [url for _, urls_of_kind in sorted(resources.eval_sets.items()) for url in urls_of_kind]
         try:
             sources = find_sources(urls, "text", resources.storage_options, resources.store_timeout, folders=False)
         except InputError:  # if a set cannot be read at all, evaluation reports it
             return None
         return digest([[source.url, source.size, source.version] for source in sources])
 
-    def _scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
-        """Return a version's scores, one for each set: recorded scores if the sets are the same, or new scores."""
+    def _find_scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
+        """Return a version's score of each evaluation set, recorded ones if the sets have the same digest `sets`."""
         recorded = vectors.metadata.get(RECORD, {})
         if sets is not None and recorded.get("sets") == sets:
             return {name: Score(**values) for name, values in recorded["scores"].items()}
-        return scores_on(vectors, self.resources)
+        return evaluate_sets(vectors, self.resources)
 
-    def _extends(self, version: Version) -> bool:
-        """Return whether the run starts from a version: it has the same Params, apart from those of the policy."""
+    def _can_extend(self, version: Version) -> bool:
+        """Return whether the run starts from a version, as this has the same Params, apart from those of the policy."""
         if self.full:
             return False
-        asked = version.manifest.get(RECORD, version.manifest)["params"]
+        version_params = version.manifest.get(RECORD, version.manifest)["params"]
         try:
-            theirs = settled_params(type(self.params).from_dict(asked))
+            version_settled = settled_params(type(self.params).from_dict(version_params))
         except ParameterError:  # made by a release with other fields
             return False
-        ours = with_recorded_choice(asked, self.params)
-        return identity_fields(without_contents(theirs)) == identity_fields(without_contents(ours))
+        own_params = with_recorded_choice(version_params, self.params)
+        return identity_fields(without_contents(version_settled)) == identity_fields(without_contents(own_params))
 
-    def _sources(self, version: Version | None) -> list[Source]:
-        """Return the files that a version was trained on; none if it does not list them."""
+    def _read_sources(self, version: Version | None) -> list[Source]:
+        """Return the files on which a version was trained; none if the version does not list them."""
         return [] if version is None else read_sources(self._models / version.name) or []
 
-    def _say(self, stage: str, message: str) -> None:
+    def _report(self, stage: str, message: str) -> None:
+        """Report a message of a stage to the listener."""
         self.listener(Progress(stage, 0, 0, "models", message=message))
 
     @property
     def _models(self) -> Store:
+        """Folder of the versions."""
         return self.work / "models"
 
     @property
     def _candidates(self) -> Store:
+        """Folder of the candidates."""
         return self.work / "candidates"
 
 
 def served_version(work: Store) -> Version | None:
-    """Return the version that is served, or None before the first."""
+    """Return the served version of a work directory; None before the first version."""
     return next((version for version in Versions(work).all() if version.served), None)
 
 
@@ -546,25 +571,28 @@ def _served_by(work: Store, key: str) -> str | None:
 
 
 def record(work: Store, summary: Summary) -> None:
-    """Record the summary of a run that published, which marks its notices as sent."""
+    """Write the summary of a run that published a version; this marks the run's notices as sent."""
     (work / RECORD).write_manifest(summary.as_dict(), f"{summary.version}.json")
 
 
 def _is_recorded(work: Store, version: str) -> bool:
+    """Return whether the notices of the run that published a version were sent."""
     return (work / RECORD / f"{version}.json").exists()
 
 
-def _turnover(before: Vectors, new: Vectors) -> dict[str, Any]:
-    rules = (WordRules.from_params(vectors.metadata["params"], str(vectors.url)) for vectors in (before, new))
-    return compare_words(before.vocabulary, new.vocabulary, *rules).as_dict()
+def _compare_vocabularies(old: Vectors, new: Vectors) -> dict[str, Any]:
+    """Return the words that a new version has gained and lost since the version before, as JSON types."""
+    rules = (WordRules.from_params(vectors.metadata["params"], str(vectors.url)) for vectors in (old, new))
+    return compare_words(old.vocabulary, new.vocabulary, *rules).as_dict()
 
 
-def _suspects(changes: Changes) -> str:
-    """Return a sentence that names the new files, which may have caused a bad version."""
+def _name_new_files(changes: Changes) -> str:
+    """Return a sentence that names new and changed files, which may have caused a bad version."""
     urls = [source.url for source in changes.unread]
-    more = f" and {len(urls) - _SHOWN} more" if len(urls) > _SHOWN else ""
-    return f"New since the served version: {', '.join(urls[:_SHOWN])}{more}." if urls else "No file is new."
+    more = f" and {len(urls) - _MAX_SHOWN} more" if len(urls) > _MAX_SHOWN else ""
+    return f"New since the served version: {', '.join(urls[:_MAX_SHOWN])}{more}." if urls else "No file is new."
 
 
-def _nothing(message: str) -> RunResult:
+def _nothing_new(message: str) -> RunResult:
+    """Return the result of a run without new text."""
     return RunResult(Outcome.NOTHING_NEW, message)

@@ -23,13 +23,13 @@ from urllib.request import (
     Request,
 )
 
-from daskw2v.store.retries import in_time
+from daskw2v.store.retries import call_in_time
 
 _SCHEMES = ("http", "https")
-# And no others: not for redirects, files, FTP
+# Without handlers for redirects, files and FTP
 _HANDLERS = ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts; the last one repeats
-_AGAIN = {408, 425, 429}  # client errors that are retried; server errors all are
+_RETRIED = {408, 425, 429}  # client errors that are retried, besides all server errors
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 
@@ -44,15 +44,17 @@ def is_webhook(value: Any) -> bool:
 
 
 def are_headers(value: Any) -> bool:
-    """Return whether a value is a mapping of valid HTTP header names to valid values."""
+    """Return whether a value is a mapping of valid HTTP header names to valid header values."""
     return isinstance(value, Mapping) and all(
         isinstance(name, str) and _NAME.fullmatch(name) and isinstance(text, str) and _VALUE.fullmatch(text)
         for name, text in value.items()
     )
 
 
-def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
-    """Post JSON, with retries after timeouts and server errors; the host may receive it more than once.
+def post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
+    """Post JSON to a URL, with retries after timeouts and server errors; return the problem, or None.
+
+    The host may receive the JSON more than once.
 
     Parameters
     ----------
@@ -71,30 +73,30 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
         The problem, without secrets; None on success.
     """
     request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
-    problem, again = _posted(request, timeout)
+    problem, retry = _try_post(request, timeout)
     for number in range(tries - 1):
-        if again:
+        if retry:
             sleep(_PAUSES[min(number, len(_PAUSES) - 1)])
-            problem, again = _posted(request, timeout)
+            problem, retry = _try_post(request, timeout)
     return None if problem is None else f"The webhook at {urlsplit(url).hostname} {problem}."
 
 
-def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
-    """Make one attempt; return the problem, or None, and whether to retry."""
+def _try_post(request: Request, timeout: float) -> tuple[str | None, bool]:
+    """Send a request once; return the problem, or None, and whether to retry."""
     try:
-        status = in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
+        status = call_in_time(_send, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else error
-        return f"was not reached ({_named(reason)})", not isinstance(error, ValueError)
+        return f"was not reached ({_name_error(reason)})", not isinstance(error, ValueError)
     if 200 <= status < 300:
         return None, False
     if 300 <= status < 400:
         return f"answered {status}: redirects are not followed", False
-    return f"answered {status}", status >= 500 or status in _AGAIN
+    return f"answered {status}", status >= 500 or status in _RETRIED
 
 
-def _status(request: Request, timeout: float) -> int:
-    """Send a request and return the status of the response, without reading the body."""
+def _send(request: Request, timeout: float) -> int:
+    """Send a request; return the HTTP status of the response, whose body is not read."""
     opener = OpenerDirector()
     for handler in _HANDLERS:
         opener.add_handler(handler())
@@ -106,8 +108,8 @@ def _status(request: Request, timeout: float) -> int:
             return error.code
 
 
-def _named(reason: object) -> str:
-    """Return the kind of an error, without its text, which may contain the URL or data of the host."""
+def _name_error(reason: object) -> str:
+    """Return a name of an error without its text, which may contain the URL or data of the host."""
     if isinstance(reason, TimeoutError):
         return "no answer in time"
     code = reason.errno if isinstance(reason, OSError) else None

@@ -38,14 +38,14 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError, counted
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.sampling.reader import read_text, thresholds_of
+from daskw2v.sampling.reader import read_text, read_thresholds
 from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, merge_rows, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, corpus_identity, digest
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, read_array, write_rows
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.limits import refused, typed
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, new_attempt
@@ -53,18 +53,18 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-PAIRS = 1 << 22  # most pairs sampled by one task: 32 MB of entries
+PAIRS = 1 << 22  # pairs that one task samples, at most: 32 MB of entries
 LAYOUT = Layout(
     "matrices/<name>/<build>",
     remedy="Restore {url} from a copy. Or delete it: then the same command samples it again from the same text. If it "
     "is the base_matrix, build_matrix does so, with the text and the Params that it had. Check the disk.",
 )
 _MATRIX = "matrix"
-BAND = 1 << 23  # most entries of a band: 64 MB
+BAND = 1 << 23  # entries of a band, at most: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
 ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads few columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
-_OWN = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
+_VARYING_FIELDS = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,19 @@ class ContextMatrix:
 
     Parameters
     ----------
-    home
+    folder
         Folder of the matrix.
     build
-        The valid attempt.
+        Name of the folder of the attempt whose result is valid.
     words, context_size
         Number of rows and of columns.
     text_words, pairs
         Number of known tokens in the text before subsampling, and of pairs.
     seconds
-        Time to build it.
+        Time that it took to build the matrix.
     """
 
-    home: Store
+    folder: Store
     build: str
     words: int
     context_size: int
@@ -94,14 +94,14 @@ class ContextMatrix:
     seconds: float
 
     @property
-    def place(self) -> Store:
-        """The Zarr group of its arrays."""
-        return self.home / self.build / _MATRIX
+    def group(self) -> Store:
+        """Folder of the Zarr group with the arrays of the matrix."""
+        return self.folder / self.build / _MATRIX
 
     @property
     def name(self) -> str:
         """Identity of the matrix, for `SampledContexts.base_matrix` of a later one."""
-        return self.home.name
+        return self.folder.name
 
 
 class Build(NamedTuple):
@@ -109,20 +109,20 @@ class Build(NamedTuple):
 
     Parameters
     ----------
-    run, place
+    run, folder
         Text, words and Params; and the folder of the build.
     generation
-        Number of bases before this matrix, each extending the one before. Each generation has its own draws.
+        Number of matrices that this one extends, one after the other. The random numbers depend on it.
     """
 
     run: Run
-    place: Store
+    folder: Store
     generation: int
 
     @property
     def matrix(self) -> Store:
-        """The folder of the matrix itself."""
-        return self.place / _MATRIX
+        """Folder of the Zarr group of the matrix."""
+        return self.folder / _MATRIX
 
     @property
     def settings(self) -> SampledContexts:
@@ -132,7 +132,7 @@ class Build(NamedTuple):
     @property
     def band(self) -> int:
         """Number of rows in a band."""
-        return band_of(self.run.vocabulary.size, self.settings.context_size)
+        return count_band_rows(self.run.vocabulary.size, self.settings.context_size)
 
     @property
     def n_bands(self) -> int:
@@ -140,16 +140,16 @@ class Build(NamedTuple):
         return -(-self.run.vocabulary.size // self.band)
 
     def key(self, purpose: Purpose) -> np.uint64:
-        """Return a random stream of this generation."""
+        """Return the key of the random numbers of this generation for a purpose."""
         return stream(self.run.params.seed, purpose, self.generation)
 
     def edges(self, rows: npt.NDArray[Any]) -> Int64Array:
-        """Return the bounds of the bands among ascending rows, shape (n_bands + 1,)."""
+        """Return for ascending rows the index at which each band begins, and their number; shape (n_bands + 1,)."""
         return np.searchsorted(rows, np.arange(self.n_bands + 1) * self.band).astype(np.int64)
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        """Read a band of a part file: items of `columns` numbers, in order of rows."""
-        return read_part(self.place / piece, name, self.n_bands, band, dtype, columns)
+        """Return a band of the part file `name` in the folder `piece`, shape (items, columns), in order of rows."""
+        return read_part(self.folder / piece, name, self.n_bands, band, dtype, columns)
 
 
 def build_matrix(client: Client, run: Run, listener: Listener = silent) -> ContextMatrix:
@@ -180,14 +180,15 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     """
     corpus, params = Corpus.load(run.work, run.corpus), run.params
     base = SampledContexts.of(params).base_matrix
-    asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
-    home = run.work / LAYOUT.folder / digest(asked)
-    stage = Stage(run.work, home, lambda: partial(run_tasks, client), listener, "matrix")
-    return stage.make(partial(find_matrix, home), partial(_build, corpus, run))
+    inputs = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
+    folder = run.work / LAYOUT.folder / digest(inputs)
+    stage = Stage(run.work, folder, lambda: partial(run_tasks, client), listener, "matrix")
+    return stage.make(partial(find_matrix, folder), partial(_build, corpus, run))
 
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
-    began, params, vocabulary = time.monotonic(), run.params, run.vocabulary
+    """Build the matrix of a run in the folder of a stage."""
+    started, params, vocabulary = time.monotonic(), run.params, run.vocabulary
     earlier = SampledContexts.of(params).base_matrix
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
     if earlier is not None:
@@ -195,11 +196,11 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         check_rules(base, params)
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
-    declare(build)
-    pieces = list(cut(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
-    text_words, pairs = _run(stage, build, base, pieces)
+    create_matrix(build)
+    pieces = list(cut_range(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
+    text_words, pairs = _run_tasks(stage, build, base, pieces)
     manifest = {
-        "build": build.place.name,
+        "build": build.folder.name,
         "words": vocabulary.size,
         "text_words": text_words,
         "pairs": pairs,
@@ -210,18 +211,23 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         "corpus": corpus.identity,
         "vocabulary": vocabulary.identity,
         "text": text,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(time.monotonic() - started, 3),
     }
-    stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
-    stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.home.name}"))
-    return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # without the lease, which ends
+    stage.finish(manifest, [f"{build.folder.name}/{_MATRIX}"])
+    stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.folder.name}"))
+    return _parse_matrix(run.work / LAYOUT.folder / stage.folder.name, manifest)  # without the lease, which ends
 
 
-def _run(
+def _run_tasks(
     stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Run all tasks; return the number of known tokens and of pairs of all text."""
-    parts = [] if base is None else list(cut(0, base["words"], band_of(base["words"], base["context_size"])))
+    """Run all tasks of a build; return the numbers of known tokens and of pairs of all text, with that of the base.
+
+    `base` is the manifest of the base; `pieces` are the ranges of positions that are new.
+    """
+    parts = list[tuple[int, int]]()
+    if base is not None:
+        parts += cut_range(0, base["words"], count_band_rows(base["words"], base["context_size"]))
     total = len(pieces) + len(parts) + build.n_bands + (base is not None)
     stage.expect(total, message=f"{counted(len(pieces), 'piece')} of text")
 
@@ -233,34 +239,35 @@ def _run(
         rows = build.run.work / LAYOUT.folder / str(build.settings.base_matrix) / base["build"] / _MATRIX
         (ids,) = stage.map("match", match_base, [(build, rows)])
         ranges = [(rows, ids, *part) for part in parts]
-    sampled = call("sample", sample_text, pieces)
-    texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
+    text_results = call("sample", sample_text, pieces)
+    texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(text_results)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
-    filled = call("fill", fill_band, [(texts, bases)] * build.n_bands)
-    finish_arrays(build.matrix.open_group(writable=True), [written for _, written in filled])
-    pairs = sum(n for n, _ in filled)
-    return sum(words for _, words in sampled) + (0 if base is None else base["text_words"]), pairs
+    band_results = call("fill", fill_band, [(texts, bases)] * build.n_bands)
+    finish_arrays(build.matrix.open_group(writable=True), [checksums for _, checksums in band_results])
+    pairs = sum(n_pairs for n_pairs, _ in band_results)
+    return sum(words for _, words in text_results) + (0 if base is None else base["text_words"]), pairs
 
 
-def find_matrix(home: Store) -> ContextMatrix | None:
-    """Return the finished matrix in a folder, or None."""
-    manifest = _read_manifest(home)
-    return None if manifest is None else _matrix(home, manifest)
+def find_matrix(folder: Store) -> ContextMatrix | None:
+    """Return the finished matrix in a folder; None if there is none."""
+    manifest = _read_manifest(folder)
+    return None if manifest is None else _parse_matrix(folder, manifest)
 
 
-def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
+def _parse_matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
+    """Return the matrix that a manifest describes; raises StoreError if a field is missing or of another type."""
     fields = ContextMatrix.__dataclass_fields__.keys() & manifest.keys()
-    return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{home.url}/{MANIFEST}", home=home)
+    return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{folder.url}/{MANIFEST}", folder=folder)
 
 
-def _read_manifest(home: Store) -> dict[str, Any] | None:
-    """Read the manifest of a finished matrix; return None if there is none."""
-    manifest = home.read_manifest()
-    exists = manifest is not None and groups_exist(home, [f"{_matrix(home, manifest).build}/{_MATRIX}"])
+def _read_manifest(folder: Store) -> dict[str, Any] | None:
+    """Return the manifest of the finished matrix in a folder; None if it or the matrix is missing."""
+    manifest = folder.read_manifest()
+    exists = manifest is not None and groups_exist(folder, [f"{_parse_matrix(folder, manifest).build}/{_MATRIX}"])
     return manifest if exists else None
 
 
-def read_base(home: Store) -> dict[str, Any]:
+def read_base(folder: Store) -> dict[str, Any]:
     """Return the manifest of a matrix that is to be extended.
 
     Raises
@@ -268,10 +275,10 @@ def read_base(home: Store) -> dict[str, Any]:
     StoreError
         If the folder has no finished matrix, or its manifest lacks a field that a base must have.
     """
-    match manifest := _read_manifest(home):
+    match manifest := _read_manifest(folder):
         case None:
             raise StoreError(
-                f"{home.url} holds no finished word-context matrix.",
+                f"{folder.url} holds no finished word-context matrix.",
                 "Build it first, in the same work directory; base_matrix is its name.",
             )
         case {
@@ -279,14 +286,14 @@ def read_base(home: Store) -> dict[str, Any]:
             "text": {"identity": str(), "reading": str(), "tokens": int(tokens), "sources": [*sources]},
         } if 0 <= generation < 1 << 31 and 0 <= tokens < 1 << 63:
             for source in sources:
-                typed(Source, source, f"{home.url}/{MANIFEST}")
+                typed(Source, source, f"{folder.url}/{MANIFEST}")
             return manifest
-    raise refused(f"{home.url}/{MANIFEST}", "does not describe the text of a matrix")
+    raise refused(f"{folder.url}/{MANIFEST}", "does not describe the text of a matrix")
 
 
 def sampling_rules(params: Params) -> dict[str, Any]:
-    """Return the fields that must be equal in a matrix and its base, as JSON types."""
-    rules = identity_fields(params, "matrix", without=_OWN)
+    """Return the fields of Params that must be equal in a matrix and its base, by name, as JSON types."""
+    rules = identity_fields(params, "matrix", without=_VARYING_FIELDS)
     return {"context_size": rules["context_size"], **rules}  # in the order of the first release
 
 
@@ -299,13 +306,13 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
         If one of the `sampling_rules` differs.
     """
     name = SampledContexts.of(params).base_matrix
-    for f, value in params.items():
-        if f.metadata["stage"] == "matrix" and f.name not in _OWN:
-            of_base = base.get(f.name, get_default(f))
-            if value != of_base:
+    for field, value in params.items():
+        if field.metadata["stage"] == "matrix" and field.name not in _VARYING_FIELDS:
+            base_value = base.get(field.name, get_default(field))
+            if value != base_value:
                 raise ParameterError(
-                    f"{f.name}={value!r}, but base_matrix={name!r} was made with {of_base!r}.",
-                    f"Give {f.name}={of_base!r}, or leave base_matrix out and read all text again.",
+                    f"{field.name}={value!r}, but base_matrix={name!r} was made with {base_value!r}.",
+                    f"Give {field.name}={base_value!r}, or leave base_matrix out and read all text again.",
                 )
 
 
@@ -319,21 +326,23 @@ def describe_text(identity: str, sources: Sequence[Source], tokens: int, params:
     sources, tokens
         The files in order, and their number of tokens.
     params
-        The Params for reading them.
+        The Params by which the files are read.
     """
     reading = corpus_identity((), params)  # of the rules alone
     return {"identity": identity, "reading": reading, "tokens": tokens, "sources": [asdict(s) for s in sources]}
 
 
 def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
-    """Find the text that is new since a base: the rest of a corpus that begins with its text, or all of another corpus.
+    """Find the text of a corpus that is new since a base.
+
+    It is the rest of a corpus that begins with the base's text, or all of a corpus that shares no file with it.
 
     Parameters
     ----------
     seen
         The base's text, from `describe_text`.
     corpus, params
-        The corpus, and the Params for reading it.
+        The corpus, and the Params by which it is read.
 
     Returns
     -------
@@ -347,15 +356,15 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     ParameterError
         If the new files are read by other rules.
     """
-    sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
-    if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
+    sources, n_files = [Source(**source) for source in seen["sources"]], len(seen["sources"])
+    if corpus_identity(corpus.sources[:n_files], params) == seen["identity"]:
         return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params)
     base, urls = SampledContexts.of(params).base_matrix, {source.url for source in sources}
     shared = [source.url for source in corpus.sources if source.url in urls]
     if shared:
         raise InputError(
             f"{shared[0]} is in the text of base_matrix={base!r}, but the corpus does not begin with all of "
-            f"that text ({counted(n, 'file')}, read by the same rules and unchanged).",
+            f"that text ({counted(n_files, 'file')}, read by the same rules and unchanged).",
             "Give the base's files first, in their order, followed by new files; or give new files only; or leave "
             "base_matrix out.",
         )
@@ -364,8 +373,8 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
             f"The text of base_matrix={base!r} was read by another tokenizer, format, column or errors.",
             "Read the new text with the same Params, or leave base_matrix out and read all text again.",
         )
-    together = [*sources, *corpus.sources]
-    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens, params)
+    all_sources = [*sources, *corpus.sources]
+    return 0, describe_text(corpus_identity(all_sources, params), all_sources, seen["tokens"] + corpus.n_tokens, params)
 
 
 def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
@@ -387,15 +396,15 @@ def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
     return np.array(ids, np.int32)
 
 
-def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
-    """Read a range of rows and columns of a matrix.
+def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
+    """Return a range of rows and columns of a matrix.
 
     Parameters
     ----------
-    place
-        `ContextMatrix.place`.
+    group
+        `ContextMatrix.group`.
     rows, columns
-        First, and one past the last.
+        The first index, and one past the last.
 
     Returns
     -------
@@ -407,36 +416,36 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
     StoreError
         If a part of the matrix is missing.
     """
-    width = _open(place).chunks[1]
+    width = _open_contexts(group).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _open(place)[slice(*rows), start:stop]
+        return _open_contexts(group)[slice(*rows), start:stop]
     panels = range(start // width, -(-stop // width))
-    parts = [_panel(place, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
+    parts = [_read_panel(group, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
 
 
 @lru_cache(maxsize=8)
-def _open(place: Store) -> StoredArray:
-    """Open the contexts. The array is cached, as the files never change."""
-    return open_array(place.open_group(), "contexts")
+def _open_contexts(group: Store) -> StoredArray:
+    """Return the array of contexts of a matrix, opened. It is cached, as its files never change."""
+    return open_array(group.open_group(), "contexts")
 
 
 @lru_cache(maxsize=2)
-def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
-    """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
-    width = _open(place).chunks[1]
-    return _open(place)[slice(*rows), number * width : (number + 1) * width]
+def _read_panel(group: Store, rows: tuple[int, int], number: int) -> Int32Array:
+    """Return a range of rows of the chunks with index `number` along the columns; cached for the next columns."""
+    width = _open_contexts(group).chunks[1]
+    return _open_contexts(group)[slice(*rows), number * width : (number + 1) * width]
 
 
-def band_of(n_words: int, context_size: int) -> int:
-    """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk has."""
+def count_band_rows(n_words: int, context_size: int) -> int:
+    """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk's."""
     rows = max(1, min(BAND // context_size, max(ROWS, -(-n_words // BANDS))))
     return rows if rows < ROWS else rows // ROWS * ROWS
 
 
-def declare(build: Build) -> None:
-    """Create the group of the matrix: its words, and empty arrays."""
+def create_matrix(build: Build) -> None:
+    """Create the Zarr group of a matrix, with its words and empty arrays."""
     group, vocabulary, band = build.matrix.create_group(), build.run.vocabulary, build.band
     vocabulary.save(group)
     shape, rows = (vocabulary.size, build.settings.context_size), min(band, ROWS)
@@ -445,43 +454,65 @@ def declare(build: Build) -> None:
 
 
 def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
-    """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
+    """Task: sample the pairs whose centers are at the positions start..stop-1, piece `number` of the text.
+
+    Returns
+    -------
+    tuple
+        Name of the attempt's folder, and the number of known tokens.
+    """
     segment, words, windows = read_text(build.run, 0, start, stop)
     vocabulary, size, key = build.run.vocabulary, build.settings.context_size, build.key(Purpose.MATRIX)
-    keep = thresholds_of(vocabulary, build.settings.context_sample)
+    keep = read_thresholds(vocabulary, build.settings.context_sample)
     rows, entries = sample_pairs(segment, *segment.centers(start, stop), windows, key, vocabulary.size, size, keep)
-    edges, attempt = build.edges(rows[:, 0]), new_attempt()
-    folder = build.place / "text" / str(number) / attempt
-    write_parts(folder, "rows", edges, rows)
-    write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[edges], entries)
+    bounds, attempt = build.edges(rows[:, 0]), new_attempt()
+    folder = build.folder / "text" / str(number) / attempt
+    write_parts(folder, "rows", bounds, rows)
+    write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[bounds], entries)
     return attempt, words
 
 
 def match_base(build: Build, base: Store) -> str:
-    """Task: find the new ids of the words of a base matrix; return the attempt."""
+    """Task: write the new ids of the words of a base, whose Zarr group is in `base`; return the attempt's name."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.matrix))
     attempt = new_attempt()
-    write_parts(build.place / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
+    write_parts(build.folder / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
     return attempt
 
 
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
-    """Task: sort the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
+    """Task: write the rows start..stop-1 of a base, sorted into bands of the new matrix; return the attempt's name.
+
+    `base` is the folder of the base's Zarr group, `matched` the result of `match_base`.
+    """
     group = base.open_group()
-    ids = read_part(build.place / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
+    ids = read_part(build.folder / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
     order = order[seen[order] > 0]  # rows without pairs have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
-    edges, attempt = build.edges(rows[:, 0]), new_attempt()
-    folder = build.place / "base" / str(number) / attempt
-    write_parts(folder, "rows", edges, rows)
-    write_parts(folder, "contexts", edges, ids[contexts[order]])
+    bounds, attempt = build.edges(rows[:, 0]), new_attempt()
+    folder = build.folder / "base" / str(number) / attempt
+    write_parts(folder, "rows", bounds, rows)
+    write_parts(folder, "contexts", bounds, ids[contexts[order]])
     return attempt
 
 
-def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
-    """Task: write a band from all pieces of text and of the base; return its pairs, and checksums."""
+def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, ChunkChecksums]:
+    """Task: write the rows of a band of the matrix.
+
+    Parameters
+    ----------
+    build, number
+        The build, and the number of the band.
+    texts, bases
+        Paths of the results of `sample_text` and of `carry_rows`, below the build's folder.
+
+    Returns
+    -------
+    tuple
+        Number of the band's pairs, and the checksums of the chunks written.
+    """
     first, size = number * build.band, build.settings.context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
@@ -490,11 +521,11 @@ def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[s
     contexts, seen = reservoir.contexts()
     for piece in bases:
         rows = build.read(piece, "rows", number, np.int64, 2)
-        old = build.read(piece, "contexts", number, np.int32, size)
-        merge_rows(contexts, seen, first, rows, old, build.key(Purpose.GROWTH))
+        base_contexts = build.read(piece, "contexts", number, np.int32, size)
+        merge_rows(contexts, seen, first, rows, base_contexts, build.key(Purpose.GROWTH))
     repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
     group = build.matrix.open_group(writable=True)
     stored, counts = open_array(group, "contexts"), open_array(group, "seen")
     write_rows(stored, first, contexts)
     write_rows(counts, first, seen)
-    return int(seen.sum()), stored.written() | counts.written()
+    return int(seen.sum()), stored.chunk_checksums() | counts.chunk_checksums()

@@ -18,11 +18,11 @@ from daskw2v.sampling.reader import DeviceSpan
 from daskw2v.sampling.segments import Segment
 
 TILE = 1024  # tokens of a warp
-KNOWN, BAD = 0, 1  # of `counts`: known tokens before subsampling, and codes that no word has
+KNOWN, BAD = 0, 1  # indices in `counts`: known tokens before subsampling, and codes that no word has
 
 
 class Cutter:
-    """A cutter of stretches of text; each call overwrites the arrays that the last one returned."""
+    """Cuts segments on the GPU; each call overwrites the arrays that the last call returned."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
@@ -30,7 +30,7 @@ class Cutter:
     def cut(
         self, spans: Sequence[DeviceSpan], start: int, stop: int, keep: Any, key: np.uint64, counts: Any, stream: Any
     ) -> tuple[Segment, Any, Any]:
-        """Put the cutting of a text into a stream, without waiting for it.
+        """Enqueue the kernels that cut a segment on a stream of the GPU, without waiting for them.
 
         Parameters
         ----------
@@ -39,9 +39,9 @@ class Cutter:
         start, stop
             The positions whose tokens are centers.
         keep, key
-            Subsampling: thresholds as `segments.with_rest` returns them, and the stream of the epoch's draws.
+            Subsampling: thresholds as `segments.append_threshold` returns them, and the key of the epoch's draws.
         counts
-            Receives the numbers of known tokens in start..stop-1 and of bad codes, added, shape (2,) int64.
+            The numbers of known tokens in start..stop-1 and of bad codes are added to it, shape (2,) int64.
         stream
             The stream of the GPU.
 
@@ -53,28 +53,33 @@ class Cutter:
             `Segment.centers` of start..stop-1, shape (1,) int64 each.
         """
         low, length = spans[0].position, sum(len(span.codes) for span in spans)
-        tiles, n_bounds, room = -(-length // TILE), 2 + sum(len(span.starts) for span in spans), self._room
-        words, before = room("words", length, np.int32), room("before", length + 1, np.int32)
-        kept, tokens = room("kept", tiles, np.int32), room("tokens", length, np.int32)
-        segment = Segment(tokens, room("positions", length, np.int64), room("bounds", n_bounds, np.int64))
-        centers, sentence = room("centers", 2, np.int64), 1
+        tiles, n_bounds, allocate = -(-length // TILE), 2 + sum(len(span.starts) for span in spans), self._allocate
+        words, before = allocate("words", length, np.int32), allocate("before", length + 1, np.int32)
+        kept, tokens = allocate("kept", tiles, np.int32), allocate("tokens", length, np.int32)
+        segment = Segment(tokens, allocate("positions", length, np.int64), allocate("bounds", n_bounds, np.int64))
+        centers, sentence = allocate("centers", 2, np.int64), 1
         for span in spans:
             offset, n = span.position - low, len(span.codes)
             inner = max(start - span.position, 0), min(stop - span.position, n)
-            own = words[offset : offset + n]
-            _look_up[-(-n // TILE), LANES, stream](span.codes, span.ids, keep, key, span.position, *inner, own, counts)
-        _count[tiles, LANES, stream](words, kept)
-        _place[tiles, LANES, stream](words, kept, low, segment.tokens, segment.positions, before)
+            words_of_span = words[offset : offset + n]
+            _look_up[-(-n // TILE), LANES, stream](
+                span.codes, span.ids, keep, key, span.position, *inner, words_of_span, counts
+            )
+        _count_kept[tiles, LANES, stream](words, kept)
+        _write_kept[tiles, LANES, stream](words, kept, low, segment.tokens, segment.positions, before)
         for span in spans:
             n = len(span.starts)
             if n:
                 bounds = segment.bounds[sentence : sentence + n]
-                _bound[-(-n // TILE), LANES, stream](span.starts, span.position - low - span.at, before, bounds)
+                _write_bounds[-(-n // TILE), LANES, stream](
+                    span.starts, span.position - low - span.offset, before, bounds
+                )
                 sentence += n
-        _close[1, LANES, stream](before, start - low, stop - low, segment.bounds, centers)
+        _write_ends[1, LANES, stream](before, start - low, stop - low, segment.bounds, centers)
         return segment, centers[:1], centers[1:]
 
-    def _room(self, name: str, n: int, dtype: Any) -> Any:
+    def _allocate(self, name: str, n: int, dtype: Any) -> Any:
+        """Return an uninitialized array of `n` items on the GPU; the next call with this name overwrites it."""
         if name not in self._arrays or len(self._arrays[name]) < n:
             self._arrays[name] = cuda.device_array(n + n // 4 + 1, dtype)
         return self._arrays[name][:n]
@@ -84,7 +89,11 @@ class Cutter:
 def _look_up(
     codes: Any, ids: Any, keep: Any, key: Any, position: Any, inner: Any, outer: Any, words: Any, counts: Any
 ) -> None:
-    """Write the word of each token, -1 for one that is not kept; count the known tokens of inner..outer-1."""
+    """Write the word id of each token of a span to `words`, -1 for a token that is not kept; add to `counts`.
+
+    `codes` to `key` are as in `Cutter.cut`, `position` is that of the first token. Tokens with indices in
+    inner..outer-1 count as known tokens.
+    """
     lane, first = cuda.threadIdx.x, cuda.blockIdx.x * TILE
     last_known, known, bad = keep.size - 1, int32(0), int32(0)
     for i in range(first + lane, min(first + TILE, codes.size), LANES):
@@ -92,9 +101,9 @@ def _look_up(
         if 0 <= code < ids.size:
             word = at(ids, code)
             if word >= 0:
-                least = at(keep, min(word, last_known))
+                threshold = at(keep, min(word, last_known))
                 known += int32(inner <= i < outer)
-                if np.uint64(draw(key, position + i)) >> np.uint64(32) >= least:
+                if np.uint64(draw(key, position + i)) >> np.uint64(32) >= threshold:
                     word = int32(-1)
             words[np.uint64(i)] = word
         else:
@@ -108,8 +117,8 @@ def _look_up(
 
 
 @kernel
-def _count(words: Any, kept: Any) -> None:
-    """Write how many words each tile keeps."""
+def _count_kept(words: Any, kept: Any) -> None:
+    """Write to `kept` how many words of each tile are kept, shape (tiles,)."""
     lane, first, n = cuda.threadIdx.x, cuda.blockIdx.x * TILE, int32(0)
     for i in range(first + lane, min(first + TILE, words.size), LANES):
         n += int32(at(words, i) >= 0)
@@ -119,8 +128,12 @@ def _count(words: Any, kept: Any) -> None:
 
 
 @kernel
-def _place(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before: Any) -> None:
-    """Write kept words and their positions side by side, and how many are before each token, and before the end."""
+def _write_kept(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before: Any) -> None:
+    """Write the kept words to `tokens` and their positions to `positions`, without gaps.
+
+    `kept` is the result of `_count_kept`; `low` is the position of the first token. `before` gets the number of kept
+    words before each token, and of all, shape (tokens + 1,).
+    """
     lane, tile = cuda.threadIdx.x, cuda.blockIdx.x
     n = int32(0)
     for i in range(lane, tile, LANES):
@@ -132,27 +145,30 @@ def _place(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before:
         i = start + lane
         word = at(words, i) if i < last else int32(-1)
         kept_lanes = ballot(word >= 0)
-        own = n + int32(cuda.popc(kept_lanes & ((np.uint32(1) << np.uint32(lane)) - np.uint32(1))))
+        index = n + int32(cuda.popc(kept_lanes & ((np.uint32(1) << np.uint32(lane)) - np.uint32(1))))
         if i < last:
-            before[np.uint64(i)] = own
+            before[np.uint64(i)] = index
         if word >= 0:
-            tokens[np.uint64(own)], positions[np.uint64(own)] = word, low + i
+            tokens[np.uint64(index)], positions[np.uint64(index)] = word, low + i
         n += int32(cuda.popc(kept_lanes))
     if lane == 0 and last == words.size:
         before[np.uint64(words.size)] = n
 
 
 @kernel
-def _bound(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
-    """Write the bounds of sentences among the kept words, from their starts among all words."""
+def _write_bounds(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
+    """Write the bounds of a span's sentences among the kept words, from their starts in the shard.
+
+    `shift` is added to a start to get its index in `before`, the result of `_write_kept`.
+    """
     first = cuda.blockIdx.x * TILE
     for i in range(first + cuda.threadIdx.x, min(first + TILE, starts.size), LANES):
         bounds[np.uint64(i)] = at(before, min(max(at(starts, i) + shift, 0), before.size - 1))
 
 
 @kernel
-def _close(before: Any, start: Any, stop: Any, bounds: Any, centers: Any) -> None:
-    """Write the first and the last bound, and the range of the centers."""
+def _write_ends(before: Any, start: Any, stop: Any, bounds: Any, centers: Any) -> None:
+    """Write the first and the last of all bounds, and the range of the centers, which are the tokens start..stop-1."""
     if cuda.threadIdx.x == 0:
         bounds[0], bounds[bounds.size - 1] = 0, at(before, before.size - 1)
         centers[0], centers[1] = at(before, start), at(before, stop)

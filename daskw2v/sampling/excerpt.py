@@ -1,4 +1,4 @@
-"""Excerpts: ranges of a corpus's positions as another corpus, made without reading or copying text."""
+"""Excerpts: ranges of a corpus's positions as another corpus, without reading or copying text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -12,29 +12,30 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
 Range = tuple[int, int]
-STRETCH = 1 << 20  # fewest positions for each piece of a sample: a chunk of codes, so that a chunk has one piece
-PLACES = 256  # enough pieces; in longer text, stretches are longer, and chunks without a piece are not read
+STRETCH = 1 << 20  # positions for each piece of a sample, at least: a chunk of codes, so that a chunk has one piece
+MAX_PIECES = 256  # in longer text, stretches are longer, and chunks without a piece are not read
 
 
-def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
-    """Return the corpus of ranges of positions; a new sentence begins at each gap between ranges.
+def make_excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
+    """Return the excerpt of a corpus: a corpus of ranges of its positions.
 
-    Shards of an excerpt are parts of the corpus's shards, and its identity is made of the corpus and the ranges.
+    A new sentence begins at each gap between ranges. Shards of an excerpt are parts of the corpus's shards, and its
+    identity is made of the corpus and the ranges.
 
     Parameters
     ----------
     corpus
         A corpus.
     ranges
-        Ascending, disjoint ranges of positions, from the first to one past the last.
+        Ascending, disjoint ranges of positions: the first, and one past the last.
     """
     joined = join_ranges(ranges)
-    shards = tuple(part for start, stop in joined for part in _parts(corpus, start, stop))
+    shards = tuple(part for start, stop in joined for part in _cut_shards(corpus, start, stop))
     return replace(corpus, asked=digest([corpus.identity, joined]), shards=shards, bad_blocks=(), parts=())
 
 
 def join_ranges(ranges: Sequence[Range]) -> list[Range]:
-    """Join adjacent ranges and drop empty ones."""
+    """Return ascending ranges with adjacent ones joined and empty ones dropped."""
     joined: list[Range] = []
     for start, stop in ranges:
         if joined and joined[-1][1] == start < stop:
@@ -44,24 +45,25 @@ def join_ranges(ranges: Sequence[Range]) -> list[Range]:
     return joined
 
 
-def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
+def _cut_shards(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
+    """Yield the parts of shards with the positions start..stop-1, at the first of which a sentence begins."""
     for number, a, b in corpus.shards_in(start, stop):
         shard = corpus.shards[number]
         begins = bool(corpus.bounds[number] + a == start) or (a == 0 and shard.begins)
         yield replace(shard, n_tokens=b - a, first=shard.first + a, begins=begins)
 
 
-def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
-    """Return the positions of the blocks with these keys.
+def find_block_ranges(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
+    """Return the ranges of positions of blocks.
 
     Parameters
     ----------
     corpus
         A corpus, not an excerpt.
     store
-        The work directory, with the starts of sentences: by them the blocks of a batch are found.
+        The work directory, which has the starts of sentences: they divide a batch into blocks.
     blocks
-        Keys of blocks.
+        Keys of the blocks.
     """
     named, parts, before = set(blocks), defaultdict[str, list[BatchBlock]](list), Counter[str]()
     for part in corpus.parts:
@@ -72,27 +74,27 @@ def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> l
             ranges += [(origin, origin + shard.n_tokens)] if shard.block in named else []
         elif not named.isdisjoint(part.block for part in parts[shard.block]):
             positions = origin + np.append(read_starts(store, shard), shard.n_tokens)
-            ranges += _of_parts(parts[shard.block], named, before[shard.block], origin, positions)
+            ranges += _find_ranges(parts[shard.block], named, before[shard.block], origin, positions)
         before[shard.block] += shard.n_sentences
     return join_ranges(ranges)
 
 
-def _of_parts(
+def _find_ranges(
     parts: Sequence[BatchBlock], named: Collection[str], before: int, origin: int, positions: Int64Array
 ) -> Iterator[Range]:
-    """Yield the positions in a shard of the named blocks of a batch.
+    """Yield the ranges of positions that blocks of a batch have in a shard.
 
     Parameters
     ----------
     parts, named
         The blocks of the batch, and the keys of the blocks to yield.
     before
-        Number of sentences that start in earlier shards of the batch; it may be in the text several times.
+        Number of sentences that start in earlier shards of the batch. The batch may be in the text several times.
     origin, positions
-        Position at which the shard begins; positions at which its sentences begin, and its end.
+        Position at which the shard begins; positions at which its sentences begin, and the position of its end.
     """
     edges = np.cumsum([0, *(part.n_sentences for part in parts)])
-    inside = int(positions[0] > origin)  # the shard begins inside a sentence, which is that of the shard before
+    inside = int(positions[0] > origin)  # the shard begins inside the last sentence of the shard before
     first = (before - inside) % edges[-1] + inside
     bounds = np.where(edges < first, origin, positions[np.clip(edges - first, 0, len(positions) - 1)]).tolist()
     for part, start, stop in zip(parts, bounds, bounds[1:], strict=False):
@@ -100,33 +102,36 @@ def _of_parts(
             yield start, stop
 
 
-def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
-    """Return the positions below `n_tokens` outside of the ranges, which are ascending."""
-    edges = [0, *(edge for one in join_ranges(ranges) for edge in one), n_tokens]
-    return join_ranges(list(zip(edges[::2], edges[1::2], strict=True)))
+def complement_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
+    """Return the ranges of the positions below `n_tokens` that are in none of the ascending ranges."""
+    bounds = [0, *(bound for pair in join_ranges(ranges) for bound in pair), n_tokens]
+    return join_ranges(list(zip(bounds[::2], bounds[1::2], strict=True)))
 
 
 def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Range]:
-    """Return a sample of positions: one piece of each stretch, at a random position.
+    """Return a sample of ranges of positions: of each stretch one piece, at a random position.
 
     The sample depends on the positions and the seed, not on shards.
 
     Parameters
     ----------
     ranges
-        Ranges to sample from, as in `excerpt`.
+        Ranges to sample from, as in `make_excerpt`.
     share
-        Share of each stretch to take, 0..1.
+        Share of each stretch that the sample has, 0..1.
     seed
-        Seed of the draws.
+        Seed of the random positions.
     """
     n = sum(stop - start for start, stop in ranges)
-    length = max(STRETCH, int(min(STRETCH / share, n / PLACES))) if share else STRETCH
+    length = max(STRETCH, int(min(STRETCH / share, n / MAX_PIECES))) if share else STRETCH
     return draw_pieces(ranges, share, length, stream(seed, Purpose.EXCERPT))
 
 
 def draw_pieces(ranges: Sequence[Range], share: float, length: int, key: np.uint64) -> list[Range]:
-    """Return a share of each stretch of `length` positions, one piece at a position drawn from the stream `key`."""
+    """Return of each stretch of `length` positions one piece, at a random position.
+
+    A piece has the share `share` of its stretch. `key` is the key of the random positions.
+    """
     pieces = list[Range]()
     for start, stop in ranges:
         stretches = np.arange(start, stop, length)

@@ -23,26 +23,32 @@ RULES = {"tns": TNS, "sns": SNS, "bns": BNS}
 WORD = np.uint64(0xD1B54A32D192ED03)  # makes the draw of a word independent of that of its partition
 
 
-def word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
-    """Return the alias table of words from their counts, shape of `counts`, uint64."""
+def make_word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
+    """Return the alias table of words as negatives, by their counts to an exponent, shape of `counts`, uint64.
+
+    `exponent` is as in `word_weights`.
+    """
     return alias_table(word_weights(counts, exponent))
 
 
 def split_negatives(rule: int, negative: int) -> tuple[int, int]:
-    """Return the number of negatives trained with a pair's center, and with each noise entry trained elsewhere."""
+    """Return how many of a pair's `negative` negatives are trained with it, and how many with each noise entry.
+
+    `rule` is TNS, SNS or BNS.
+    """
     return {TNS: (negative, 0), SNS: (0, negative), BNS: (0, 1)}[rule]
 
 
 @inline
-def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) -> Any:
-    """Return the partition that negative k (from 0) of a pair is drawn from.
+def draw_partition(rule: Any, state: Any, k: Any, target: Any, partitions: Any) -> Any:
+    """Return the partition of which negative k (from 0) of a pair is drawn.
 
     Parameters
     ----------
     rule
         TNS, SNS or BNS.
     state
-        Initial state of the pair's draws, uint64.
+        Initial state of the pair's random numbers, uint64.
     target
         Partition of the pair's target.
     partitions
@@ -54,12 +60,15 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
 
 
 @inline
-def bits_of_negative(state: Any, k: Any) -> Any:
-    """Return the 64 random bits of negative k (from 0) of a pair, whose draws start from `state`."""
+def draw_negative_bits(state: Any, k: Any) -> Any:
+    """Return 64 random bits for negative k (from 0) of a pair, whose random numbers start from `state`, uint64."""
     return mix(state + WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN)
 
 
 @inline
-def row_of_negative(state: Any, k: Any, words: Any) -> Any:
-    """Return the row of negative k (from 0) of a pair in its partition, by the `word_table` of the partition."""
-    return pick(words, bits_of_negative(state, k))
+def draw_negative_row(state: Any, k: Any, words: Any) -> Any:
+    """Return the row of negative k (from 0) of a pair in its partition.
+
+    `state` is as in `draw_negative_bits`; `words` is the result of `make_word_table` for the partition.
+    """
+    return pick(words, draw_negative_bits(state, k))

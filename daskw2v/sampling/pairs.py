@@ -1,4 +1,4 @@
-"""Pairs of a context and a center: as single numbers, and dealt into buckets.
+"""Pairs of a context and a center: as single numbers, and distributed to buckets.
 
 A number has the center's row in its upper half and the context's in its lower half. Rows are rows of partitions. If a
 partition has fewer than 2**16 rows, a pair takes 4 bytes, else 8.
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, below, draw
-from daskw2v.sampling.hierarchy import BNS, partition_of
+from daskw2v.sampling.hierarchy import BNS, draw_partition
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Int32Array, Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
@@ -27,12 +27,12 @@ from daskw2v.vocabulary.partition import Partitions
 Pairs: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 PAIR_TYPES = ("uint32", "uint64")
 SPAN = 1 << 15  # corpus positions whose pairs are ordered by center
-_DIGIT = 11  # most bits to sort by at once
+_MAX_DIGIT_BITS = 11  # bits to sort by at once
 _STEP = 5  # neighbours that are visited in a row: a loop of constant length unrolls
 
 
 def pair_type(n_rows: int) -> np.dtype[Any]:
-    """Return the type of pairs of partitions with so many rows, at most; one number stands for no row."""
+    """Return the dtype of pairs of partitions with at most `n_rows` rows; one number is reserved as `missing_row`."""
     return np.dtype(PAIR_TYPES[n_rows >= 1 << 16])
 
 
@@ -43,47 +43,50 @@ def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:
 
 
 @inline
-def half_of(pairs: Any) -> Any:
-    """Return the bits of a row in an array of pairs."""
+def row_bits(pairs: Any) -> Any:
+    """Return the number of bits of a row in an array of pairs, uint64: half the bits of a pair."""
     return np.uint64(4 * pairs.itemsize)
 
 
 @inline
-def no_row(half: Any) -> Any:
-    """Return the number that stands for a center in another partition."""
+def missing_row(half: Any) -> Any:
+    """Return the number that stands for a center in another partition, uint64; `half` is the result of `row_bits`."""
     return (np.uint64(1) << half) - np.uint64(1)
 
 
 @inline
-def center_of(pair: Any, half: Any) -> Any:
-    """Return the center's row, or `no_row`, int64."""
+def unpack_center(pair: Any, half: Any) -> Any:
+    """Return the row of a pair's center, or `missing_row`, int64; `half` is the result of `row_bits`."""
     return np.int64(np.uint64(pair) >> half)
 
 
 @inline
-def context_of(pair: Any, half: Any) -> Any:
-    """Return the context's row, int64."""
-    return np.int64(np.uint64(pair) & no_row(half))
+def unpack_context(pair: Any, half: Any) -> Any:
+    """Return the row of a pair's context, int64; `half` is the result of `row_bits`."""
+    return np.int64(np.uint64(pair) & missing_row(half))
 
 
 def pack(rows: Sequence[Int64Array] | Int64Array, dtype: npt.DTypeLike) -> Pairs:
-    """Return the pairs of contexts and centers; -1 is a center in another partition."""
+    """Return pairs packed as single numbers, shape (n,).
+
+    `rows` are the rows of the contexts and the rows of the centers, shape (2, n); -1 is a center in another partition.
+    """
     half = np.uint64(4 * np.dtype(dtype).itemsize)
     contexts, centers = np.asarray(rows, np.int64).view(np.uint64)
-    packed: Pairs = ((centers & no_row.py_func(half)) << half | contexts).astype(dtype)
+    packed: Pairs = ((centers & missing_row.py_func(half)) << half | contexts).astype(dtype)
     return packed
 
 
 def unpack(pairs: Pairs) -> tuple[Int64Array, Int64Array]:
-    """Return contexts and centers, shapes of `pairs`; -1 for a center in another partition."""
+    """Return the rows of contexts and of centers, shapes of `pairs`; -1 for a center in another partition."""
     half = np.uint64(4 * pairs.itemsize)
-    wide, none = pairs.astype(np.uint64), no_row.py_func(half)
+    wide, missing = pairs.astype(np.uint64), missing_row.py_func(half)
     centers = wide >> half
-    return (wide & none).astype(np.int64), np.where(centers == none, -1, centers.astype(np.int64))
+    return (wide & missing).astype(np.int64), np.where(centers == missing, -1, centers.astype(np.int64))
 
 
 class WindowSize(NamedTuple):
-    """Size of windows: `window`, or with `shrink` a draw from 1..window of the stream `key`."""
+    """The size of windows: `window`, or with `shrink` a random number in 1..window, drawn with the key `key`."""
 
     window: int
     shrink: bool
@@ -102,7 +105,7 @@ class Noise(NamedTuple):
     table
         Alias table of the partitions.
     key
-        Stream of the draws.
+        Key of the random numbers.
     """
 
     rule: int
@@ -111,7 +114,7 @@ class Noise(NamedTuple):
     key: np.uint64
 
 
-class Dealt(NamedTuple):
+class BucketedPairs(NamedTuple):
     """Pairs, or negatives of pairs, in buckets.
 
     Parameters
@@ -127,21 +130,21 @@ class Dealt(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """Tokens of a segment as numbers that lie close together.
+    """Tokens of a segment as compact numbers.
 
     Parameters
     ----------
     codes
-        Partition of each token, and its row in the lower `bits`, shape (n + 2 * window,) uint32: token i is number
-        i + window, so that each has neighbours to count.
+        Partition of each token in the upper bits, and its row in the lower `bits`, shape (n + 2 * window,) uint32. The
+        code of token i is at index i + window, so that every token has neighbours on both sides.
     extents
-        Contexts before each token in the upper half, and after it in the lower, shape (n,) uint32.
+        Number of contexts before each token in the upper half, and after it in the lower, shape (n,) uint32.
     positions
         As in `Segment`.
     bits
         Number of bits of a row.
     window
-        Largest window, in steps of _STEP: more neighbours than count are no harm.
+        Largest window, rounded up to a multiple of _STEP.
     """
 
     codes: UInt32Array
@@ -152,30 +155,33 @@ class _Text(NamedTuple):
 
 
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
-    """Return the index of a bucket among p * p: groups of inputs, groups of outputs, outputs, inputs.
+    """Return the index of a bucket among p * p, in the order: groups of inputs, groups of outputs, outputs, inputs.
 
-    Partition `output` has its centers, or its negatives, and `input` its contexts.
+    The partition `output` has the bucket's centers, or its negatives, and the partition `input` its contexts.
     """
     size = p // n_groups
-    (to, j), (of, i) = divmod(output, size), divmod(input, size)
-    return ((of * n_groups + to) * size + j) * size + i
+    (output_group, j), (input_group, i) = divmod(output, size), divmod(input, size)
+    return ((input_group * n_groups + output_group) * size + j) * size + i
 
 
 @inline
-def place_of(word: Any, n: Any) -> Any:
-    """Return a word's partition and its row in it, like `vocabulary.partition.Partitions.locate`."""
+def locate_word(word: Any, n: Any) -> Any:
+    """Return the partition of a word among `n`, and the word's row in it, as `Partitions.locate` does."""
     row = word // n
-    dealt = word - row * n
-    return (dealt if row % 2 == 0 else n - 1 - dealt), row
+    rest = word - row * n
+    return (rest if row % 2 == 0 else n - 1 - rest), row
 
 
 @inline
-def reach_of(window: Any, shrink: Any, key: Any, position: Any) -> Any:
-    """Return the size of the window at a corpus position, on both sides: `window`, or a draw from 1..window."""
+def draw_window_size(window: Any, shrink: Any, key: Any, position: Any) -> Any:
+    """Return the size of the window at a corpus position, on each side: `window`, or with `shrink` a random size.
+
+    The random size is in 1..window, drawn with the key `key`.
+    """
     return window - np.int64(below(draw(key, position), window)) if shrink else window
 
 
-def deal_pairs(
+def distribute_pairs(
     segment: Segment,
     start: int,
     stop: int,
@@ -183,8 +189,8 @@ def deal_pairs(
     partitions: Partitions,
     noise: Noise | None = None,
     n_groups: int = 1,
-) -> Dealt:
-    """Deal the pairs whose centers are at the positions start..stop-1, or their negatives, into buckets.
+) -> BucketedPairs:
+    """Distribute the pairs whose centers are at the positions start..stop-1, or their negatives, to buckets.
 
     Parameters
     ----------
@@ -193,91 +199,91 @@ def deal_pairs(
     windows
         Size of windows.
     partitions
-        How words are spread.
+        The partitions of the words.
     noise
-        The rule to deal negatives instead of pairs by: with SNS an entry for each pair, with BNS one for each negative.
-        An entry's center is the pair's if that is in the partition that the negative is drawn from.
+        None distributes pairs. Else negatives, by this rule: with SNS an entry for each pair, with BNS one for each
+        negative. An entry's center is the pair's if it is in the partition of which the negative is drawn.
     n_groups
-        Groups of partitions whose buckets stand side by side.
+        Number of groups of partitions; buckets of two groups are adjacent.
     """
     n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.max_size - 1).bit_length()
     window = -(-windows.window // _STEP) * _STEP
     codes, extents = np.zeros(n_tokens + 2 * window, np.uint32), np.empty(n_tokens, np.uint32)
     text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(window))
-    _read(segment, windows, n, text)
+    _fill_text(segment, windows, n, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
-    orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
+    orders = [_sort_centers(text, first, last, partitions) for first, last in pairwise(edges)]
     sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.max_size)
 
-    def go_through(places: UInt64Array, entries: Pairs, *, write: bool) -> None:
+    def visit_spans(next_indices: UInt64Array, entries: Pairs, *, write: bool) -> None:
         for span, order in enumerate(orders):
             if noise is not None:
-                _deal_noise(text, order, noise, places[span], entries, write)
+                _distribute_noise(text, order, noise, next_indices[span], entries, write)
             elif write:
-                _write(text, order, places[span], entries)
+                _write_pairs(text, order, next_indices[span], entries)
             else:
-                _count(text, *edges[span : span + 2], places[span])
+                _count_pairs(text, *edges[span : span + 2], next_indices[span])
 
-    go_through(sizes, empty_pairs(0, dtype), write=False)
-    apart = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
-    by_bucket = sizes.reshape(apart).transpose(3, 1, 2, 4, 0)  # as `bucket_number` has them, in each span by span
+    visit_spans(sizes, empty_pairs(0, dtype), write=False)
+    shape = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
+    by_bucket = sizes.reshape(shape).transpose(3, 1, 2, 4, 0)  # in the order of `bucket_number`, and in each by span
     ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
-    entries = buffers.here.take(int(sizes.sum()) + 1, dtype)
-    places = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
-    go_through(places, entries, write=True)
-    return Dealt(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
+    entries = buffers.pool.empty(int(sizes.sum()) + 1, dtype)
+    next_indices = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
+    visit_spans(next_indices, entries, write=True)
+    return BucketedPairs(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
 
 
 @kernel
-def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
-    """Write the partition, the row and the window of each token."""
+def _fill_text(segment: Any, windows: Any, n: Any, text: Any) -> None:
+    """Fill `text.codes` and `text.extents` with the partition, the row and the window of each token of a segment."""
     tokens, bounds = segment.tokens, segment.bounds
     for i in range(len(tokens)):
-        part, row = place_of(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
+        part, row = locate_word(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
         text.codes[np.uint64(i) + text.window] = part << text.bits | row
     for sentence in range(len(bounds) - 1):
         first, last = bounds[sentence], bounds[sentence + 1]
         for i in range(first, last):
-            reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
+            reach = draw_window_size(windows.window, windows.shrink, windows.key, segment.positions[i])
             text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
 @inline
-def _extents(text: Any, center: Any) -> Any:
-    """Return the numbers of a center's contexts before and after it, uint64."""
+def _unpack_extents(text: Any, center: Any) -> Any:
+    """Return the number of contexts before and after a center, uint64; `center` is an index in the segment."""
     extent = text.extents[center]
     return np.uint64(extent >> np.uint32(16)), np.uint64(extent & np.uint32(0xFFFF))
 
 
 @inline
-def _row(code: Any, bits: Any) -> Any:
-    """Return the row of a token in its partition."""
+def _unpack_row(code: Any, bits: Any) -> Any:
+    """Return the row in its partition of a token with a code of `_Text`, uint64."""
     return np.uint64(code & ((np.uint32(1) << bits) - np.uint32(1)))
 
 
-def _by_center(text: _Text, first: int, last: int, partitions: Partitions) -> Int32Array:
-    """Return the centers first..last-1 ordered by partition and row."""
+def _sort_centers(text: _Text, first: int, last: int, partitions: Partitions) -> Int32Array:
+    """Return the indices first..last-1 of centers, ordered by the centers' partition and row."""
     ordered, codes = np.arange(first, last, dtype=np.int32), text.codes[int(text.window) :]
     bits = int(text.bits) + (partitions.n - 1).bit_length()
-    n_digits = -(-bits // _DIGIT)
+    n_digits = -(-bits // _MAX_DIGIT_BITS)
     for digit in range(n_digits):
         low, high = (bits * k // n_digits for k in (digit, digit + 1))
-        ordered = _sorted(codes, ordered, np.uint32(low), 1 << high - low)
+        ordered = _sort_by_digit(codes, ordered, np.uint32(low), 1 << high - low)
     return ordered
 
 
 @kernel
-def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
-    """Return indices ordered by the bits `shift` and above of their codes, modulo n, a power of two."""
-    places, ordered, mask = np.zeros(n + 1, np.int64), np.empty_like(indices), np.uint32(n - 1)
+def _sort_by_digit(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
+    """Return indices, stably sorted by (code >> shift) % n of their codes; n is a power of two."""
+    next_indices, ordered, mask = np.zeros(n + 1, np.int64), np.empty_like(indices), np.uint32(n - 1)
     for i in indices:
-        places[((codes[np.uint64(i)] >> shift) & mask) + 1] += 1
+        next_indices[((codes[np.uint64(i)] >> shift) & mask) + 1] += 1
     for key in range(n):
-        places[key + 1] += places[key]
+        next_indices[key + 1] += next_indices[key]
     for i in indices:
         key = (codes[np.uint64(i)] >> shift) & mask
-        ordered[np.uint64(places[key])] = i
-        places[key] += 1
+        ordered[np.uint64(next_indices[key])] = i
+        next_indices[key] += 1
     return ordered
 
 
@@ -285,83 +291,88 @@ def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
 
 
 @kernel
-def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
-    """Count the pairs of the centers first..last-1 by the partitions of center and context.
+def _count_pairs(text: Any, first: Any, last: Any, sizes: Any) -> None:
+    """Add the pairs of the centers first..last-1 to `sizes`, by the partitions of center and context, shape (p, p).
 
     All neighbours within the largest window are visited: the processor predicts a loop of constant length.
     """
     for center in range(np.uint64(first), np.uint64(last)):
-        before, after = _extents(text, center)
-        of_center = sizes[text.codes[center + text.window] >> text.bits]
+        before, after = _unpack_extents(text, center)
+        sizes_by_context = sizes[text.codes[center + text.window] >> text.bits]
         for start in range(0, np.int64(text.window), _STEP):
             for k in range(_STEP):
-                far = np.uint64(start + k)
-                of_center[_before(text, center, far) >> text.bits] += np.uint64(text.window - far <= before)
-                of_center[_after(text, center, far) >> text.bits] += np.uint64(far < after)
+                i = np.uint64(start + k)
+                sizes_by_context[_code_before(text, center, i) >> text.bits] += np.uint64(text.window - i <= before)
+                sizes_by_context[_code_after(text, center, i) >> text.bits] += np.uint64(i < after)
 
 
 @inline
-def _before(text: Any, center: Any, far: Any) -> Any:
-    """Return the code of a neighbour before a center, the farthest first."""
-    return text.codes[center + far]
+def _code_before(text: Any, center: Any, i: Any) -> Any:
+    """Return the code of neighbour `i` before a center, from 0, the farthest, on."""
+    return text.codes[center + i]
 
 
 @inline
-def _after(text: Any, center: Any, far: Any) -> Any:
-    """Return the code of a neighbour after a center, the nearest first."""
-    return text.codes[center + text.window + np.uint64(1) + far]
+def _code_after(text: Any, center: Any, i: Any) -> Any:
+    """Return the code of neighbour `i` after a center, from 0, the nearest, on."""
+    return text.codes[center + text.window + np.uint64(1) + i]
 
 
 @kernel
-def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
-    """Write the pairs of centers, each at the next index of its bucket.
+def _write_pairs(text: Any, order: Any, next_indices: Any, entries: Any) -> None:
+    """Write the pairs of centers to `entries`, each at the next index of its bucket.
 
-    All neighbours are visited, as in `_count`: a neighbour that is no context is written behind all pairs.
+    `order` are indices of centers; `next_indices` the next index of each bucket, shape (p, p), which is advanced.
+
+    All neighbours are visited, as in `_count_pairs`: a neighbour that is no context is written behind all pairs.
     """
-    half, window = half_of(entries), text.window
+    half, window = row_bits(entries), text.window
     for number in order:
         center = np.uint64(number)
         code = text.codes[center + window]
-        row, of_center = _row(code, text.bits) << half, places[code >> text.bits]
-        before, after = _extents(text, center)
+        row, indices_of_center = _unpack_row(code, text.bits) << half, next_indices[code >> text.bits]
+        before, after = _unpack_extents(text, center)
         for start in range(0, np.int64(window), _STEP):
             for k in range(_STEP):
-                far = np.uint64(start + k)
-                _put(_before(text, center, far), window - far <= before, text, row, of_center, entries)
+                i = np.uint64(start + k)
+                _write_pair(_code_before(text, center, i), window - i <= before, text, row, indices_of_center, entries)
         for start in range(0, np.int64(window), _STEP):
             for k in range(_STEP):
-                far = np.uint64(start + k)
-                _put(_after(text, center, far), far < after, text, row, of_center, entries)
+                i = np.uint64(start + k)
+                _write_pair(_code_after(text, center, i), i < after, text, row, indices_of_center, entries)
 
 
 @inline
-def _put(context: Any, counts: Any, text: Any, row: Any, of_center: Any, entries: Any) -> None:
-    """Write a pair to its bucket, or behind all pairs if it does not count."""
+def _write_pair(context: Any, counts: Any, text: Any, row: Any, indices_of_center: Any, entries: Any) -> None:
+    """Write a pair to its bucket and advance the bucket's next index, or write it behind all pairs if not `counts`."""
     part = np.uint64(context >> text.bits)
-    at = of_center[part]
-    entries[at if counts else np.uint64(len(entries) - 1)] = row | _row(context, text.bits)
-    of_center[part] = at + np.uint64(counts)
+    index = indices_of_center[part]
+    entries[index if counts else np.uint64(len(entries) - 1)] = row | _unpack_row(context, text.bits)
+    indices_of_center[part] = index + np.uint64(counts)
 
 
 @kernel
-def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, write: Any) -> None:
-    """Advance the index of each bucket by the negatives of centers' pairs, and write these negatives if `write`."""
-    half = half_of(entries)
+def _distribute_noise(text: Any, order: Any, noise: Any, next_indices: Any, entries: Any, write: Any) -> None:
+    """Advance the next index of each bucket by the negatives of the centers' pairs; write the negatives if `write`.
+
+    `order` and `next_indices` are as in `_write_pairs`.
+    """
+    half = row_bits(entries)
     for center in order:
-        at = np.int64(center) + np.int64(text.window)
-        code = text.codes[at]
-        own, row = np.int64(code >> text.bits), _row(code, text.bits) << half
+        center_index = np.int64(center) + np.int64(text.window)
+        code = text.codes[center_index]
+        center_part, row = np.int64(code >> text.bits), _unpack_row(code, text.bits) << half
         state = draw(noise.key, text.positions[center])
-        before, after = _extents(text, center)
-        for i in range(at - np.int64(before), at + np.int64(after) + 1):
-            if i == at:
+        before, after = _unpack_extents(text, center)
+        for i in range(center_index - np.int64(before), center_index + np.int64(after) + 1):
+            if i == center_index:
                 continue
             context = text.codes[i]
             part = context >> text.bits
             state += np.uint64(noise.negative) * GOLDEN
             for k in range(noise.negative if noise.rule == BNS else 1):
-                partner = partition_of(noise.rule, state, k, own, noise.table)
+                partner = draw_partition(noise.rule, state, k, center_part, noise.table)
                 if write:
-                    center_bits = row if partner == own else no_row(half) << half
-                    entries[places[partner, part]] = center_bits | _row(context, text.bits)
-                places[partner, part] += np.uint64(1)
+                    center_bits = row if partner == center_part else missing_row(half) << half
+                    entries[next_indices[partner, part]] = center_bits | _unpack_row(context, text.bits)
+                next_indices[partner, part] += np.uint64(1)

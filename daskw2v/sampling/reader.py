@@ -11,16 +11,16 @@ from daskw2v.errors import DamageError
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.pairs import WindowSize
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
+from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, max_dropped_words
 from daskw2v.shards.layout import Corpus, select_starts
 from daskw2v.store.arrays import StoredArray, open_array, read_array
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-_MARGIN = 64  # positions to read at first on both sides of a range, for each word of the window
+_MARGIN = 64  # positions that are read first on both sides of a range, for each word of the window
 OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes several MB
-CHUNKS = 8  # kept as they were read: a chunk is decoded whole, and the next range begins in the last one
+CHUNKS = 8  # decoded chunks that are kept: the next range begins in the last one
 CHUNK = 1 << 20  # codes that are read at once, at least
 
 
@@ -38,14 +38,14 @@ class Span(NamedTuple):
     Parameters
     ----------
     shard
-        Number of their shard.
+        Number of the tokens' shard.
     chunk
         The chunk.
     first
         Index of the first token in the chunk.
     n
         Number of tokens.
-    at
+    offset
         Index of the first token in the shard.
     position
         Corpus position of the first token.
@@ -55,7 +55,7 @@ class Span(NamedTuple):
     chunk: Chunk
     first: int
     n: int
-    at: int
+    offset: int
     position: int
 
 
@@ -65,23 +65,25 @@ class DeviceSpan(NamedTuple):
     Parameters
     ----------
     codes
-        Of the tokens, shape (n,) int32.
+        Codes of the tokens, shape (n,) int32.
     ids
-        Word of each code, -1 for a word outside the vocabulary, shape (types,) int32.
+        Word id of each code of the shard, -1 for a word outside the vocabulary, shape (types,) int32.
     starts
-        Starts of the sentences that start in the span, ascending, counted from the first token of its shard, int64.
-    at, position
-        Index of the first token in its shard, and its corpus position.
+        Indices in the shard of the tokens of the span at which sentences start, ascending, int64.
+    offset, position
+        Index of the span's first token in its shard, and its corpus position.
     """
 
     codes: Any
     ids: Any
     starts: Any
-    at: int
+    offset: int
     position: int
 
 
 class _Shard(NamedTuple):
+    """An opened shard: path and codes of the stored shard, index of its first code there, and starts of sentences."""
+
     path: str
     codes: StoredArray
     first: int
@@ -125,7 +127,7 @@ class SegmentReader:
         self._open_stored, self._open_shard, self._read_codes = open_stored, open_shard, read_codes
 
     def read(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[Segment, int]:
-        """Read the positions start..stop-1, with a margin on both sides that completes all windows.
+        """Return the segment of the positions start..stop-1, with a margin on both sides that completes all windows.
 
         Parameters
         ----------
@@ -134,7 +136,7 @@ class SegmentReader:
         window
             Size of the margins, in tokens after subsampling.
         keep, key
-            Subsampling: `keep_thresholds` of the vocabulary, and the stream of the epoch's draws.
+            Subsampling: `keep_thresholds` of the vocabulary, and the key of the epoch's random numbers.
 
         Returns
         -------
@@ -142,19 +144,19 @@ class SegmentReader:
             The segment after subsampling, and the number of known tokens in start..stop-1.
         """
         low, high = self.margins(start, stop, window, keep, key)
-        return self._read(low, high, keep, key), self._count(start, stop)
+        return self._read_range(low, high, keep, key), self._count_known(start, stop)
 
     def margins(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[int, int]:
-        """Return the range of positions that `read` reads, so that all windows are complete."""
+        """Return the range of positions that `read` reads: start..stop-1 with margins that complete all windows."""
         end = int(self._corpus.bounds[-1])
 
         def lacks(low: int, high: int, sentence: tuple[int, int]) -> bool:
-            return not self._has_start(*sentence) and len(self._read(low, high, keep, key).tokens) < window
+            return not self._has_start(*sentence) and len(self._read_range(low, high, keep, key).tokens) < window
 
         margin = _MARGIN * window
         low, high = max(0, start - margin), min(end, stop + margin)
         while low > 0 and lacks(low, start, (low, start + 1)):
-            margin *= 8  # too few tokens are kept here
+            margin *= 8  # subsampling keeps too few tokens of the margin
             low = max(0, start - margin)
         margin = _MARGIN * window
         while high < end and lacks(stop, high, (stop, high)):
@@ -163,23 +165,23 @@ class SegmentReader:
         return low, high
 
     def spans(self, low: int, high: int) -> Iterator[Span]:
-        """Yield the tokens at the positions low..high-1, chunk by chunk."""
+        """Yield the spans of the positions low..high-1, chunk by chunk."""
         for number, a, b in self._corpus.shards_in(low, high):
             shard, origin = self._open_shard(number), int(self._corpus.bounds[number])
-            step = shard.codes.chunks[0]
-            step *= -(-CHUNK // step)
-            at, end = shard.first + a, shard.first + b
-            while at < end:
-                first = at // step * step
-                chunk = Chunk(shard.path, first, min(first + step, len(shard.codes)))
-                if at >= chunk.stop:
+            codes_at_once = shard.codes.chunks[0]
+            codes_at_once *= -(-CHUNK // codes_at_once)
+            index, end = shard.first + a, shard.first + b
+            while index < end:
+                first = index // codes_at_once * codes_at_once
+                chunk = Chunk(shard.path, first, min(first + codes_at_once, len(shard.codes)))
+                if index >= chunk.stop:
                     raise DamageError.of(shard.codes.url, f"has {chunk.stop} codes and not {end}")
-                last, own = min(end, chunk.stop), at - shard.first
-                yield Span(number, chunk, at - first, last - at, own, origin + own)
-                at = last
+                last, offset = min(end, chunk.stop), index - shard.first
+                yield Span(number, chunk, index - first, last - index, offset, origin + offset)
+                index = last
 
     def codes(self, span: Span) -> Int32Array:
-        """Return the codes of a span's chunk."""
+        """Return the codes of a span's chunk, checked and cached, shape (codes of the chunk,) int32."""
         return self._read_codes(span.chunk)
 
     def unchecked_codes(self, span: Span) -> Int32Array:
@@ -189,24 +191,25 @@ class SegmentReader:
         return codes
 
     def ids(self, span: Span) -> Int32Array:
-        """Return the word of each code of a span's shard, -1 for words outside the vocabulary."""
+        """Return the word id of each code of a span's shard, -1 for words outside the vocabulary, shape (types,)."""
         return self._open_stored(span.chunk.path)[2]
 
     def starts(self, span: Span) -> Int64Array:
         """Return the indices at which sentences of a span's shard start, ascending."""
         return self._open_shard(span.shard).starts
 
-    def _read(self, low: int, high: int, keep: UInt64Array, key: np.uint64) -> Segment:
+    def _read_range(self, low: int, high: int, keep: UInt64Array, key: np.uint64) -> Segment:
+        """Return the segment of the positions low..high-1, without further margins."""
         builder = SegmentBuilder(high - low, keep, key)
         for span in self.spans(low, high):
             starts = self.starts(span)
-            inside = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
+            inside = slice(*np.searchsorted(starts, [span.offset, span.offset + span.n]))
             codes = self.codes(span)[span.first : span.first + span.n]
-            builder.add(codes, starts[inside] - span.at, self.ids(span), span.position)
+            builder.add(codes, starts[inside] - span.offset, self.ids(span), span.position)
         return builder.finish()
 
-    def _count(self, start: int, stop: int) -> int:
-        """Return the number of known tokens."""
+    def _count_known(self, start: int, stop: int) -> int:
+        """Return the number of known tokens at the positions start..stop-1."""
         spans = self.spans(start, stop)
         return sum(int(count_known(self.codes(s)[s.first : s.first + s.n], self.ids(s))) for s in spans)
 
@@ -226,7 +229,7 @@ class RunText(NamedTuple):
     length
         Number of positions in an epoch.
     keep
-        Thresholds of subsampling, for the words that may be dropped.
+        `keep_thresholds` of the words that subsampling may drop.
     """
 
     reader: SegmentReader
@@ -239,23 +242,23 @@ def open_text(run: Run) -> RunText:
     """Return the cached text of a run."""
     vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
     reader = SegmentReader(run.work, corpus, vocabulary)
-    return RunText(reader, corpus.n_tokens, thresholds_of(vocabulary, run.params.sample))
+    return RunText(reader, corpus.n_tokens, read_thresholds(vocabulary, run.params.sample))
 
 
 @lru_cache(maxsize=2)
-def thresholds_of(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
-    """Return the thresholds of a subsampling of a vocabulary, for the words that it may drop."""
-    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
+def read_thresholds(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
+    """Return the `keep_thresholds` of the words of a vocabulary that subsampling with `sample` may drop."""
+    frequent = vocabulary.read_counts(0, min(vocabulary.size, max_dropped_words(sample)))
     return keep_thresholds(frequent, sample, vocabulary.total)
 
 
-def subsampling(params: Params, epoch: int) -> np.uint64:
-    """Return the stream of an epoch's draws of which tokens are kept."""
+def subsampling_key(params: Params, epoch: int) -> np.uint64:
+    """Return the key of the random numbers by which an epoch keeps or drops tokens."""
     return stream(params.seed, Purpose.SUBSAMPLE, epoch)
 
 
 def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int, WindowSize]:
-    """Read the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
+    """Return the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
 
     Returns
     -------
@@ -268,11 +271,11 @@ def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int
         If a shard is missing.
     """
     params, text = run.params, open_text(run)
-    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling(params, epoch))
+    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling_key(params, epoch))
     return segment, words, WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
 
 
 def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:
-    """Refuse numbers outside low..high-1, because kernels do not check bounds."""
+    """Check that all numbers are in low..high-1, as kernels check no bounds; raises DamageError."""
     if len(numbers) and not low <= numbers.min() <= numbers.max() < high:
         raise DamageError.of(url, f"has numbers that are not in {low}..{high - 1}")

@@ -14,12 +14,12 @@ import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below, draw, mix
-from daskw2v.sampling.pairs import WindowSize, reach_of
-from daskw2v.sampling.segments import Segment, with_rest
+from daskw2v.sampling.pairs import WindowSize, draw_window_size
+from daskw2v.sampling.segments import Segment, append_threshold
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 _HALF, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
-NO_CONTEXT = -1  # in the rows of words without pairs
+NO_CONTEXT = -1  # context in the rows of words without pairs
 
 
 class PairSample(NamedTuple):
@@ -28,9 +28,9 @@ class PairSample(NamedTuple):
     Parameters
     ----------
     rows
-        Words with pairs, ascending, and their numbers of pairs, shape (n, 2) int32.
+        The words that have pairs, ascending, and the number of pairs of each, shape (n, 2) int32.
     entries
-        Word by word, the pairs of lowest priority, at most `size`, in any order, uint64.
+        Entries of the pairs of lowest priority, word by word, in any order for a word, uint64.
     """
 
     rows: Int32Array
@@ -38,15 +38,15 @@ class PairSample(NamedTuple):
 
 
 @inline
-def entry_of(bits: Any, context: Any) -> Any:
-    """Return the entry of a pair, whose priority is the upper half of `bits`."""
+def pack_entry(bits: Any, context: Any) -> Any:
+    """Return the entry of a pair with a context, uint64; the upper half of `bits` is the pair's priority."""
     priority = bits >> _HALF
     return (priority << _HALF) | (np.uint64(context) ^ (mix(priority) & _LOWER))
 
 
 @inline
-def context_of(entry: Any) -> Any:
-    """Return the context of an entry."""
+def unpack_entry(entry: Any) -> Any:
+    """Return the context of an entry, int32."""
     return np.int32((entry & _LOWER) ^ (mix(entry >> _HALF) & _LOWER))
 
 
@@ -69,33 +69,34 @@ def sample_pairs(
     windows
         Size of windows.
     key
-        Stream of the priorities.
+        Key of the priorities.
     n_words
         Number of words in the vocabulary.
     size
-        Most pairs to keep of a word.
+        Greatest number of pairs to keep of a word.
     keep
-        `segments.keep_thresholds` of contexts, for the most frequent words or all: pairs of other contexts all count.
+        `segments.keep_thresholds` of contexts, for the most frequent words or all. Pairs of further words all count.
     """
-    keep = with_rest(keep)
+    keep = append_threshold(keep)
     ends = np.zeros(n_words + 1, np.int32)
-    _deal(segment, first, last, windows, key, keep, ends[1:], np.empty(0, np.uint64), False)
+    _add_entries(segment, first, last, windows, key, keep, ends[1:], np.empty(0, np.uint64), False)
     sizes = ends[1:].copy()
     edges = np.cumsum(ends, dtype=np.int32)
     entries = np.empty(edges[-1], np.uint64)
-    _deal(segment, first, last, windows, key, keep, edges[:-1].copy(), entries, True)
+    _add_entries(segment, first, last, windows, key, keep, edges[:-1].copy(), entries, True)
     words = np.flatnonzero(sizes)
-    kept = _cut(entries, edges, words, size)
+    kept = _keep_smallest(entries, edges, words, size)
     return PairSample(np.column_stack([words, sizes[words]]).astype(np.int32), entries[:kept])
 
 
 @kernel
-def _deal(
-    segment: Any, first: Any, last: Any, windows: Any, key: Any, keep: Any, places: Any, entries: Any, write: Any
+def _add_entries(
+    segment: Any, first: Any, last: Any, windows: Any, key: Any, keep: Any, next_indices: Any, entries: Any, write: Any
 ) -> None:
-    """Advance the index of each center's word by its pairs, and write their entries if `write`.
+    """Advance the next index of each center's word by the center's pairs, and write their entries if `write`.
 
-    The upper half of a pair's draw is its priority; the lower half says whether its context is kept.
+    `next_indices` are indices in `entries`, shape (words,). The upper half of a pair's random number is its priority;
+    the lower half decides whether its context is kept.
     """
     tokens, bounds, last_known = segment.tokens, segment.bounds, len(keep) - 1
     sentence = np.searchsorted(bounds, first, side="right") - 1
@@ -103,38 +104,38 @@ def _deal(
         while center >= bounds[sentence + 1]:
             sentence += 1
         position, word = segment.positions[center], tokens[center]
-        reach = reach_of(windows.window, windows.shrink, windows.key, position)
+        reach = draw_window_size(windows.window, windows.shrink, windows.key, position)
         begin, end = max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)
-        counter, at = position * (2 * windows.window + 1) + windows.window - center, places[word]
+        counter, index = position * (2 * windows.window + 1) + windows.window - center, next_indices[word]
         for i in range(begin, end):
             bits = draw(key, counter + i)
             if i != center and (bits & _LOWER) < keep[min(tokens[i], last_known)]:
                 if write:
-                    entries[at] = entry_of(bits, tokens[i])
-                at += 1
-        places[word] = at
+                    entries[index] = pack_entry(bits, tokens[i])
+                index += 1
+        next_indices[word] = index
 
 
 @inline
-def _sink(heap: Any, start: Any) -> None:
+def _sift_down(heap: Any, start: Any) -> None:
     """Move an entry of a max-heap down until no child is larger."""
-    entry, at, child = heap[start], start, 2 * start + 1
+    entry, index, child = heap[start], start, 2 * start + 1
     while child < len(heap):
         if child + 1 < len(heap) and heap[child + 1] > heap[child]:
             child += 1
         if heap[child] <= entry:
             break
-        heap[at] = heap[child]
-        at, child = child, 2 * child + 1
-    heap[at] = entry
+        heap[index] = heap[child]
+        index, child = child, 2 * child + 1
+    heap[index] = entry
 
 
 @inline
 def _make_heap(entries: Any) -> None:
-    """Order entries as a max-heap."""
+    """Reorder entries into a max-heap."""
     half = len(entries) // 2
     for i in range(half):
-        _sink(entries, half - 1 - i)
+        _sift_down(entries, half - 1 - i)
 
 
 @inline
@@ -142,12 +143,15 @@ def _replace_largest(heap: Any, entry: Any) -> None:
     """Replace the largest entry of a max-heap, if another one is smaller."""
     if entry < heap[0]:
         heap[0] = entry
-        _sink(heap, 0)
+        _sift_down(heap, 0)
 
 
 @kernel
-def _cut(entries: Any, edges: Any, words: Any, size: Any) -> Any:
-    """Keep at most the `size` smallest entries of each word, without gaps; return the number of entries kept."""
+def _keep_smallest(entries: Any, edges: Any, words: Any, size: Any) -> Any:
+    """Move the `size` smallest entries of each word to the front, without gaps; return the number of entries kept.
+
+    `edges` are the bounds of each word's entries, shape (words + 1,); `words` are the words that have any.
+    """
     end = 0
     for word in words:
         part = entries[edges[word] : edges[word + 1]]
@@ -170,7 +174,7 @@ class Reservoir:
     first, n_rows
         The first row, and the number of rows.
     size
-        Most pairs to keep of a row; each takes 8 bytes.
+        Greatest number of pairs to keep of a row; each takes 8 bytes.
     """
 
     def __init__(self, first: int, n_rows: int, size: int) -> None:
@@ -179,11 +183,11 @@ class Reservoir:
         self._seen = np.zeros(n_rows, np.int64)
 
     def add(self, sample: PairSample) -> None:
-        """Add the sample of a piece of text for these rows only, of the same size or a larger one."""
-        _add(self._heaps, self._seen, self._first, sample.rows, sample.entries)
+        """Add the sample of a piece of text with rows of the range only, and a `size` not below the reservoir's."""
+        _add_sample(self._heaps, self._seen, self._first, sample.rows, sample.entries)
 
     def contexts(self) -> tuple[Int32Array, Int64Array]:
-        """Return the contexts in order of priority, which is random, and the number of pairs added.
+        """Return the contexts of each row in order of priority, which is random, and the number of pairs added.
 
         Returns
         -------
@@ -192,36 +196,40 @@ class Reservoir:
             and NO_CONTEXT in the rest.
         """
         contexts = np.full(self._heaps.shape, NO_CONTEXT, np.int32)
-        _sort(self._heaps, self._seen, contexts)
+        _sort_rows(self._heaps, self._seen, contexts)
         return contexts, self._seen
 
 
 @kernel
-def _add(heaps: Any, seen: Any, first: Any, rows: Any, entries: Any) -> None:
-    """Add entries to each row. A full row is a max-heap, whose largest entry is replaced by smaller ones."""
-    size, at = heaps.shape[1], 0
+def _add_sample(heaps: Any, seen: Any, first: Any, rows: Any, entries: Any) -> None:
+    """Add the rows and entries of a `PairSample` to heaps, shape (n, size), of which row 0 is the row `first`.
+
+    A full row is a max-heap, whose largest entry is replaced by smaller ones. `seen` counts the pairs of each row.
+    """
+    size, begin = heaps.shape[1], 0
     for k in range(len(rows)):
         row, pairs = rows[k, 0] - first, rows[k, 1]
-        heap, held = heaps[row], min(seen[row], size)
-        for i in range(at, at + min(pairs, size)):
-            if held < size:
-                heap[held] = entries[i]
-                held += 1
-                if held == size:
+        heap, n_entries = heaps[row], min(seen[row], size)
+        for i in range(begin, begin + min(pairs, size)):
+            if n_entries < size:
+                heap[n_entries] = entries[i]
+                n_entries += 1
+                if n_entries == size:
                     _make_heap(heap)
             else:
                 _replace_largest(heap, entries[i])
-        at += min(pairs, size)
+        begin += min(pairs, size)
         seen[row] += pairs
 
 
 @kernel
-def _sort(heaps: Any, seen: Any, contexts: Any) -> None:
+def _sort_rows(heaps: Any, seen: Any, contexts: Any) -> None:
+    """Sort the entries of each row, and write their contexts to `contexts`, shape (n, size)."""
     for row in range(len(heaps)):
-        held = heaps[row, : min(seen[row], heaps.shape[1])]
-        held.sort()
-        for column in range(len(held)):
-            contexts[row, column] = context_of(held[column])
+        entries = heaps[row, : min(seen[row], heaps.shape[1])]
+        entries.sort()
+        for column in range(len(entries)):
+            contexts[row, column] = unpack_entry(entries[column])
 
 
 @kernel
@@ -237,7 +245,7 @@ def repeat_contexts(contexts: Any, seen: Any, first: Any, key: Any) -> None:
     first
         Number of the first row.
     key
-        Stream of the shuffles.
+        Key of the random orders.
     """
     size = contexts.shape[1]
     for row in range(len(contexts)):
@@ -264,22 +272,22 @@ def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: A
     first
         Number of the first row.
     rows
-        Numbers of the old rows, and their numbers of pairs, shape (m, 2) int64.
+        Index of each old row, and its number of pairs, shape (m, 2) int64.
     old
         Contexts of the old rows, shape (m, l).
     key
-        Stream of the draws.
+        Key of the random numbers.
     """
     size = contexts.shape[1]
     for k in range(len(rows)):
-        row, old_left = rows[k, 0] - first, rows[k, 1]
-        new, new_left, taken = contexts[row].copy(), seen[row], 0
-        seen[row] += old_left
+        row, old_remaining = rows[k, 0] - first, rows[k, 1]
+        new, new_remaining, n_old = contexts[row].copy(), seen[row], 0
+        seen[row] += old_remaining
         for column in range(min(seen[row], size)):
-            left = np.uint64(old_left + new_left)  # beyond 2**32 for a frequent word
-            if draw(key, rows[k, 0] * size + column) % left < np.uint64(old_left):
-                contexts[row, column] = old[k, taken]
-                old_left, taken = old_left - 1, taken + 1
+            remaining = np.uint64(old_remaining + new_remaining)  # beyond 2**32 for a frequent word
+            if draw(key, rows[k, 0] * size + column) % remaining < np.uint64(old_remaining):
+                contexts[row, column] = old[k, n_old]
+                old_remaining, n_old = old_remaining - 1, n_old + 1
             else:
-                contexts[row, column] = new[column - taken]
-                new_left -= 1
+                contexts[row, column] = new[column - n_old]
+                new_remaining -= 1

@@ -9,7 +9,17 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 
 class Base(NamedTuple):
-    """The base model: its version, the group with the base's row of each word, and the tables that begin with them."""
+    """The base model, whose rows training begins with.
+
+    Parameters
+    ----------
+    model
+        Folder of the model's version.
+    rows
+        Folder of the Zarr group with the base's row of each word.
+    tables
+        Names of the tables that begin with the base's rows.
+    """
 
     model: Store
     rows: Store
@@ -19,7 +29,7 @@ class Base(NamedTuple):
 class RunFeatures(NamedTuple):
     """The folder of the features of words, and the number of rows of their table."""
 
-    home: Store
+    folder: Store
     rows: int
 
 
@@ -30,17 +40,17 @@ class Run:
     Parameters
     ----------
     work
-        The work directory, which every worker sees.
+        The work directory, which every worker can reach.
     corpus, vocabulary
         Name of the corpus, and the vocabulary.
     params
         The Params.
     device
-        The device of training tasks.
+        Name of the device of training tasks.
     base
-        The model that initial rows come from; None draws them.
+        The model of which initial rows are read; None draws them at random.
     markets
-        The group with the number of each word's market; None where no negatives are drawn from markets.
+        Folder of the Zarr group with the number of each word's market; None where no negatives are drawn from markets.
     features
         The features of words; None where words have none.
     """

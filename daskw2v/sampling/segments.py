@@ -15,8 +15,8 @@ from daskw2v.kernels.rng import draw
 from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt64Array
 
 # The largest sample / f at which word2vec keeps a word with a probability below 1
-_KEPT = ((math.sqrt(5) - 1) / 2) ** 2
-_ALWAYS = np.uint64(1 << 32)  # a threshold that all draws are below
+_SURELY_KEPT = ((math.sqrt(5) - 1) / 2) ** 2
+_ALWAYS_KEPT = np.uint64(1 << 32)  # a threshold that all draws are below
 SEGMENT = 1 << 20  # corpus positions in memory at once: 4 MB of codes
 POSITION = 2 * 4 + 2 * 8  # bytes of a position while it is read: code, token, position, bound
 
@@ -39,7 +39,7 @@ class Segment(NamedTuple):
     bounds: Int64Array
 
     def centers(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the range of indices of the tokens with positions in start..stop-1."""
+        """Return the range of indices of the tokens with positions in start..stop-1: first, and one past the last."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 
@@ -53,41 +53,44 @@ def keep_thresholds(counts: Int64Array, sample: float, total: int | None = None)
     Parameters
     ----------
     counts
-        Counts of the most frequent words, or of all. Words beyond these are always kept.
+        Counts of the most frequent words, or of all. All further words are always kept.
     sample
         As in Params.
     total
-        Sum of the counts of all words, if `counts` has not all.
+        Sum of the counts of all words; None if `counts` has all words.
     """
     return (keep_shares(counts, sample, total) * 2.0**32).astype(np.uint64)
 
 
 def keep_shares(counts: Int64Array, sample: float, total: int | None = None) -> Float64Array:
-    """Return the probability of keeping each word, from 0 to 1, shape of `counts`."""
+    """Return the probability of keeping each word, from 0 to 1, shape of `counts`; arguments as `keep_thresholds`."""
     if not sample:
         return np.ones(len(counts))
     ratio = sample * (counts.sum() if total is None else total) / np.maximum(counts, 1)
     return np.asarray(np.minimum(1.0, np.sqrt(ratio) + ratio))
 
 
-def with_rest(keep: UInt64Array) -> UInt64Array:
-    """Return thresholds with one more, for all words beyond: they are always kept."""
-    return np.append(keep, _ALWAYS)
+def append_threshold(keep: UInt64Array) -> UInt64Array:
+    """Return thresholds of words with one more for all further words, by which these are always kept."""
+    return np.append(keep, _ALWAYS_KEPT)
 
 
-def most_dropped(sample: float) -> int:
-    """Return the largest number of words that `sample` can affect in any text: no more can be frequent enough."""
-    return math.ceil(_KEPT / sample) if sample else 0
+def max_dropped_words(sample: float) -> int:
+    """Return the greatest number of words that subsampling with `sample` can drop in any text.
+
+    No text has more words that are so frequent.
+    """
+    return math.ceil(_SURELY_KEPT / sample) if sample else 0
 
 
-def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
-    """Cut the positions start..stop-1 into consecutive ranges of at most `length`."""
-    for a in range(start, stop, length):
-        yield a, min(stop, a + length)
+def cut_range(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
+    """Yield consecutive ranges of at most `length` positions of the range start..stop-1: start, and stop."""
+    for first in range(start, stop, length):
+        yield first, min(stop, first + length)
 
 
 class SegmentBuilder:
-    """A builder of a segment from parts of consecutive shards.
+    """Builds a segment of parts of consecutive shards.
 
     Parameters
     ----------
@@ -96,7 +99,7 @@ class SegmentBuilder:
     keep
         `keep_thresholds` of the vocabulary.
     key
-        Stream of the subsampling draws of this epoch.
+        Key of the random numbers by which the epoch keeps or drops tokens.
     """
 
     def __init__(self, capacity: int, keep: UInt64Array, key: np.uint64) -> None:
@@ -104,15 +107,15 @@ class SegmentBuilder:
         bounds[0] = 0
         self._segment = Segment(np.empty(capacity, np.int32), np.empty(capacity, np.int64), bounds)
         self._n, self._sentences = 0, 1
-        self._keep, self._key = with_rest(keep), key
+        self._keep, self._key = append_threshold(keep), key
 
     def add(self, codes: Int32Array, starts: Int64Array, ids: Int32Array, position: int) -> None:
-        """Add tokens of one shard.
+        """Add consecutive tokens of one shard to the segment.
 
         Parameters
         ----------
         codes
-            Codes of the shard, shape (n,) int32.
+            Codes of the tokens, shape (n,) int32.
         starts
             Indices into `codes` at which a sentence starts, ascending, shape (s,) int64.
         ids
@@ -121,7 +124,7 @@ class SegmentBuilder:
             Corpus position of codes[0].
         """
         rest = self._keep, self._key, self._segment, self._n, self._sentences
-        self._n, self._sentences = _select(codes, starts, ids, position, *rest)
+        self._n, self._sentences = _append_kept(codes, starts, ids, position, *rest)
 
     def finish(self) -> Segment:
         """Return the segment; the builder must not be used again."""
@@ -133,13 +136,14 @@ class SegmentBuilder:
 
 
 @kernel
-def _select(
+def _append_kept(
     codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, segment: Any, n: Any, sentences: Any
 ) -> Any:
     """Append the kept tokens to a segment; return the new numbers of tokens and of sentences.
 
-    The last threshold of `keep` is for all words beyond. Each token is written, and the next one over it if it is not
-    kept: a branch that depends on a draw cannot be predicted, and would take four times as long.
+    `n` and `sentences` are the numbers before; `codes` to `position` are as in `SegmentBuilder.add`. The last threshold
+    of `keep` is for all further words. Each token is written, and the next one over it if it is not kept: a branch that
+    depends on a draw cannot be predicted, and would take four times as long.
     """
     tokens, positions, bounds = segment
     n, n_starts, last_known = np.uint64(n), len(starts), len(keep) - 1
@@ -151,15 +155,15 @@ def _select(
             sentences += 1
         for i in range(first, last):
             word: Any = np.int64(ids[np.uint64(codes[i])])
-            least = keep[np.uint64(max(0, min(word, last_known)))]
+            threshold = keep[np.uint64(max(0, min(word, last_known)))]
             tokens[n], positions[n] = word, position + i
-            n += np.uint64((word >= 0) & ((draw(key, position + i) >> np.uint64(32)) < least))
+            n += np.uint64((word >= 0) & ((draw(key, position + i) >> np.uint64(32)) < threshold))
     return np.int64(n), sentences
 
 
 @kernel
 def count_known(codes: Any, ids: Any) -> Any:
-    """Return the number of codes whose word is in the vocabulary."""
+    """Return the number of codes whose word is in the vocabulary; `ids` are the word ids of all codes, or -1."""
     known = 0
     for code in codes:
         known += 1 if ids[code] >= 0 else 0

@@ -1,18 +1,18 @@
 """Skip-gram pairs of a stretch of the corpus in p * p buckets: in files, or in the memory of workers.
 
-A task deals a piece of text. Several pieces make a slice, which is what is read at a time.
+A task distributes the pairs of a piece of text to buckets. Several pieces make a slice, which is read at a time.
 
 `build_skipgrams` writes files:
 
-    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.deal_pairs` puts them
+    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.distribute_pairs` returns them
     <piece>/<attempt>/noise   negatives that are not trained with their pair, with some rules, in the same way
 
 The pairs of two groups of partitions are one range of each file. Files are part files (`store.partfile`), as they are
 soon deleted.
 
-`hold_pairs` writes nothing. The result of a task is cut by groups of input partitions: these stay on their workers, so
-each worker takes its part of every piece once a pass, from the worker that dealt it. What a lost worker held, Dask
-makes again: a piece is a pure function of the text.
+`submit_pairs` writes nothing. The result of a task is cut by groups of input partitions, which stay on their workers:
+so each worker fetches its part of every piece once a pass, from the worker that has it. Dask computes the pieces of a
+lost worker again: a piece is a pure function of the text.
 """
 
 import time
@@ -36,17 +36,17 @@ from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import (
     PAIR_TYPES,
     SPAN,
-    Dealt,
+    BucketedPairs,
     Noise,
     Pairs,
     bucket_number,
-    deal_pairs,
+    distribute_pairs,
     empty_pairs,
     pair_type,
 )
 from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import SEGMENT, cut
+from daskw2v.sampling.segments import SEGMENT, cut_range
 from daskw2v.sampling.settings import NegativeSampling, Partitioned
 from daskw2v.shards.layout import digest
 from daskw2v.store.limits import refused, shown, typed
@@ -56,8 +56,8 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int64Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-_LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
-_JOINED = 2 * SEGMENT  # positions that a task deals, at most, if it joins pieces
+_MIN_PIECE, _MAX_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
+_MAX_JOINED = 2 * SEGMENT  # positions of a task that joins pieces
 SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _ORDER = "inputs"  # groups that stand side by side in a file first
@@ -65,17 +65,17 @@ LAST = -(1 << 30)  # below any priority of training
 
 
 @dataclass(frozen=True)
-class Dealer:
-    """Arguments of tasks that deal the pairs of a run into buckets.
+class BucketArguments:
+    """Arguments of tasks that distribute the pairs of a run to buckets.
 
     Parameters
     ----------
     run
         The run.
     partitions, n_groups
-        How words are spread, and in how many groups partitions are trained.
+        The partitions of the words, and the number of groups in which partitions are trained.
     weights
-        Total weight of the negatives of each of the p partitions.
+        Total weight as negatives of the words of each partition.
     """
 
     run: Run
@@ -93,16 +93,16 @@ class Stretch(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """The pairs of two partitions, and noise: pairs that are trained with negatives only."""
+    """The pairs of two partitions, and noise: contexts that are trained with negatives only, in the form of pairs."""
 
     pairs: Pairs
     noise: Pairs
 
 
 class StoredPairs(NamedTuple):
-    """The folder of pairs, and the digest of its manifest, since pairs may be dealt again into the same folder."""
+    """The folder of stored pairs, and the digest of their attempts, since a folder may get other attempts later."""
 
-    home: Store
+    folder: Store
     digest: str
 
 
@@ -112,19 +112,19 @@ class SkipGrams:
 
     Parameters
     ----------
-    home
+    folder
         The folder of the pairs.
     n_partitions, n_groups, dtype
-        Number of partitions p, and of their groups; type of the pairs.
+        Number of partitions p, and of their groups; dtype of the pairs.
     attempts
-        The valid attempt of each piece.
+        Name of the valid attempt of each piece.
     together
         Number of pieces of a slice.
     words, pairs, noise
         Number of known tokens in the stretch before subsampling, of pairs, and of noise entries.
     """
 
-    home: Store
+    folder: Store
     n_partitions: int
     n_groups: int
     dtype: str
@@ -135,9 +135,9 @@ class SkipGrams:
     noise: int
 
     @property
-    def place(self) -> StoredPairs:
+    def stored(self) -> StoredPairs:
         """The folder and digest of the pairs, for tasks."""
-        return StoredPairs(self.home, digest(list(self.attempts)))
+        return StoredPairs(self.folder, digest(list(self.attempts)))
 
     @property
     def n_slices(self) -> int:
@@ -146,148 +146,174 @@ class SkipGrams:
 
 
 def piece_length(n_partitions: int, length: int) -> int:
-    """Return the positions of a piece, whole spans of `pairs`.
+    """Return the number of positions of a piece of a text of `length` positions, a multiple of `pairs.SPAN`.
 
-    A task deals one piece. So a text that is long enough has as many pieces as partitions are trained at a time.
+    A task distributes one piece. So a text that is long enough has as many pieces as partitions are trained at a time.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
-    most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
-    return max(_LEAST_PIECE, min(most, length // n_partitions) // SPAN * SPAN)
+    longest = min(_MAX_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
+    return max(_MIN_PIECE, min(longest, length // n_partitions) // SPAN * SPAN)
 
 
 def slice_length(n_partitions: int, length: int) -> int:
-    """Return the positions of a slice: one piece, or several where buckets are many."""
+    """Return the number of positions of a slice of a text of `length` positions: one piece, or several."""
     piece = piece_length(n_partitions, length)
     return -(-(n_partitions**2 * SLICE) // piece) * piece
 
 
-def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
-    """Return the positions that a task deals: a piece, or several if few threads hold pairs.
+def task_length(n_partitions: int, length: int, threads: int | None = None) -> int:
+    """Return the number of positions of a task: a piece, or several pieces if few threads hold pairs.
 
-    `threads` is the number of threads that deal pairs to hold; None if pairs are written.
+    `length` is the number of positions of the text; `threads` the number of threads, None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
-    return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
+    return piece if threads is None else piece * max(1, min(_MAX_JOINED, length // threads) // piece)
 
 
-def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
-    """Return the most positions that so many threads of one of the workers deal at once.
+def max_task_positions(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
+    """Return the greatest number of positions that the tasks on `threads` threads of one of the workers have at once.
 
-    The number does not fall with more threads, as `dealt_length` may. `workers` is None if pairs are written.
+    The number does not fall with more threads, as `task_length` may. `workers` is the number of workers that hold
+    pairs, None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
-    joined = 0 if workers is None else min(threads * dealt_length(n_partitions, length, 1), length // workers)
+    joined = 0 if workers is None else min(threads * task_length(n_partitions, length, 1), length // workers)
     return max(threads * piece, joined)
 
 
-def most_of_slice(n_partitions: int, length: int) -> int:
-    """Return the most positions of a slice; the number does not fall as the text grows, as `slice_length` may."""
+def max_slice_length(n_partitions: int, length: int) -> int:
+    """Return the greatest number of positions of a slice of a text of `length` positions or fewer.
+
+    The number does not fall as the text grows, as `slice_length` may.
+    """
     return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
-def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
-    """Return the stretches of `dealt_length` that are dealt each by a task, and how many of them make a slice."""
-    n, length = dealer.partitions.n, stretch.stop - stretch.start
-    whole = slice_length(n, length)
-    one = dealt_length(n, length, threads)
-    slices = cut(stretch.start, stretch.stop, whole)
-    return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut(*part, one)], -(-whole // one)
+def cut_stretch(arguments: BucketArguments, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
+    """Cut a stretch into one stretch of `task_length` for each task; return these, and how many of them make a slice.
 
-
-def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
-    """Deal the pairs of a stretch into buckets on the cluster, or return them if they are stored already.
-
-    A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
-    gaps of a training.
+    `threads` is as in `task_length`.
     """
-    stored = read_skipgrams(home)
+    n, length = arguments.partitions.n, stretch.stop - stretch.start
+    slice_size = slice_length(n, length)
+    task_size = task_length(n, length, threads)
+    slices = cut_range(stretch.start, stretch.stop, slice_size)
+    stretches = [Stretch(stretch.epoch, *ends) for part in slices for ends in cut_range(*part, task_size)]
+    return stretches, -(-slice_size // task_size)
+
+
+def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, stretch: Stretch) -> SkipGrams:
+    """Write the pairs of a stretch, in buckets, to a folder on the cluster, or return them if they are there already.
+
+    A task holds the text and the pairs of a piece. The tasks have the lowest priority: they fill the gaps of a
+    training.
+    """
+    stored = read_skipgrams(folder)
     if stored is not None:
         return stored
-    stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
-    pieces, together = cut_stretch(dealer, stretch)
-    dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
-    partitions, attempts = dealer.partitions, tuple(piece["attempt"] for piece in dealt)
-    totals = (sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE))
+    stage = OpenStage(folder, partial(run_tasks, client, priority=LAST))  # the run holds the lease
+    pieces, together = cut_stretch(arguments, stretch)
+    written = stage.map(
+        "deal", _write_piece, [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
+    )
+    partitions, attempts = arguments.partitions, tuple(piece["attempt"] for piece in written)
+    totals = (sum(piece[name] for piece in written) for name in ("words", _PAIRS, _NOISE))
     dtype = pair_type(partitions.max_size).name
-    grams = SkipGrams(home, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
-    manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "home"}}
-    # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
+    grams = SkipGrams(folder, partitions.n, arguments.n_groups, dtype, attempts, together, *totals)
+    manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "folder"}}
+    # Part files are not forced to the disk: pairs are soon deleted, and written again after a power loss
     stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(attempts)], alone=True)
     return grams
 
 
-def read_skipgrams(home: Store) -> SkipGrams | None:
-    """Return the pairs in a folder, or None if they are not complete, or in the order of an earlier release."""
-    manifest = home.read_manifest()
+def read_skipgrams(folder: Store) -> SkipGrams | None:
+    """Return the stored pairs in a folder; None if they are not complete, or in the order of an earlier release."""
+    manifest = folder.read_manifest()
     if manifest is None or manifest.get("order") != _ORDER:
         return None
     del manifest["format_version"], manifest["order"]
-    grams = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
+    grams = typed(SkipGrams, manifest, f"{folder.url}/{MANIFEST}", folder=folder)
     n, n_groups, dtype = grams.n_partitions, grams.n_groups, grams.dtype
     if dtype not in PAIR_TYPES or n_groups < 1 or n % n_groups:
-        raise refused(home.url, f"holds pairs of type {shown(dtype)} in {n_groups} groups of {n} partitions")
+        raise refused(folder.url, f"holds pairs of type {shown(dtype)} in {n_groups} groups of {n} partitions")
     if grams.together < 1:
-        raise refused(home.url, f"has slices of {grams.together} pieces")
+        raise refused(folder.url, f"has slices of {grams.together} pieces")
     return grams
 
 
-def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
-    """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
-    words, dealt = deal_piece(dealer, stretch)
+def _write_piece(arguments: BucketArguments, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+    """Task: write the pairs of a piece of text in buckets.
+
+    Returns
+    -------
+    dict
+        "attempt": name of the attempt; "words", "pairs" and "noise": numbers of known tokens, pairs and noise entries.
+    """
+    words, kinds = distribute_piece(arguments, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
-    for name, kind in zip((_PAIRS, _NOISE), dealt, strict=False):
-        write_parts(home / str(number) / attempt, name, kind.edges, kind.entries)
+    for name, kind in zip((_PAIRS, _NOISE), kinds, strict=False):
+        write_parts(folder / str(number) / attempt, name, kind.edges, kind.entries)
         sizes[name] = len(kind.entries)
     return {"attempt": attempt, "words": words, **sizes}
 
 
-def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
-    """Deal a piece of text; return its words, its pairs in buckets and, where the rule has it, noise in buckets."""
-    segment, words, windows = read_text(dealer.run, *stretch)
-    text = segment, stretch.start, stretch.stop, windows, dealer.partitions
-    return words, [deal_pairs(*text, noise, dealer.n_groups) for noise in _kinds(dealer, stretch.epoch)]
+def distribute_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[int, list[BucketedPairs]]:
+    """Distribute the pairs of a piece of text to buckets.
+
+    Returns
+    -------
+    words
+        Number of known tokens.
+    kinds
+        Pairs in buckets and, unless the rule is `tns`, noise in buckets.
+    """
+    segment, words, windows = read_text(arguments.run, *stretch)
+    text = segment, stretch.start, stretch.stop, windows, arguments.partitions
+    return words, [
+        distribute_pairs(*text, noise, arguments.n_groups) for noise in _list_kinds(arguments, stretch.epoch)
+    ]
 
 
-def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
-    """Return the kinds of entries to deal: None for pairs, and the noise where the rule has it."""
-    params = dealer.run.params
+def _list_kinds(arguments: BucketArguments, epoch: int) -> list[Noise | None]:
+    """Return the kinds of entries to distribute, as `noise` of `distribute_pairs`: None for pairs, and noise if any."""
+    params = arguments.run.params
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
         return [None]
-    return [None, Noise(rule, NegativeSampling.of(params).negative, _table(dealer.weights), key)]
+    return [None, Noise(rule, NegativeSampling.of(params).negative, _make_alias_table(arguments.weights), key)]
 
 
 @lru_cache(maxsize=2)
-def _table(weights: tuple[float, ...]) -> UInt64Array:
-    """Return the alias table of partitions."""
+def _make_alias_table(weights: tuple[float, ...]) -> UInt64Array:
+    """Return the alias table of partitions with these weights."""
     return alias_table(np.array(weights))
 
 
-def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
+def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
     """Read the buckets of two groups of partitions in a slice, one output partition after the other.
 
     Parameters
     ----------
-    place
-        The folder of the pairs of a stretch.
+    stored
+        The pairs of a stretch.
     number
-        Of the slice.
+        Number of the slice.
     outputs, inputs
-        The group of partitions of centers or negatives, and that of contexts.
+        Number of the group of partitions of centers or negatives, and of the group of partitions of contexts.
 
     Raises
     ------
     DamageError
         If pairs are missing, or are not what was written.
     """
-    grams = _open(place)
+    grams = _open_pairs(stored)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
     first = bucket_number(outputs * size, inputs * size, n, grams.n_groups)
     pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
 
     def read(name: str) -> list[Pairs]:
         files = [
-            read_parts(grams.home / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
+            read_parts(grams.folder / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
             for k in pieces
         ]
         if len(files) == 1:
@@ -295,20 +321,20 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
         return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*files, strict=True)]
 
     noise = read(_NOISE) if grams.noise else [empty_pairs(0, grams.dtype)] * size**2
-    return [Bucket(*both) for both in zip(read(_PAIRS), noise, strict=True)]
+    return [Bucket(*kinds) for kinds in zip(read(_PAIRS), noise, strict=True)]
 
 
 @lru_cache(maxsize=4)
-def _open(place: StoredPairs) -> SkipGrams:
-    """Return pairs that are complete."""
-    grams = read_skipgrams(place.home)
-    if grams is None or grams.place != place:
-        raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
+def _open_pairs(stored: StoredPairs) -> SkipGrams:
+    """Return stored pairs by their folder and digest; raises DamageError if the folder has other pairs or none."""
+    grams = read_skipgrams(stored.folder)
+    if grams is None or grams.stored != stored:
+        raise DamageError.of(f"{stored.folder.url}/{MANIFEST}", "is gone, or not what was written")
     return grams
 
 
 class PieceTotals(NamedTuple):
-    """The words of a piece before subsampling, and the seconds that it took to deal it."""
+    """Number of known tokens of a piece before subsampling, and seconds that it took to distribute its pairs."""
 
     words: int
     seconds: float
@@ -323,9 +349,9 @@ class PairsPart(NamedTuple):
     pairs, noise
         Pairs, and noise as of `Bucket`, bucket by bucket, shapes (n,) and (m,).
     pair_edges, noise_edges
-        Bounds of the buckets among them, shape (buckets + 1,) int64.
+        Bounds of the buckets in `pairs` and in `noise`, shape (buckets + 1,) int64.
     totals
-        Totals of the whole piece, the same in the parts of all groups.
+        Totals of the piece, equal in the parts of all groups.
     """
 
     pairs: Pairs
@@ -337,14 +363,14 @@ class PairsPart(NamedTuple):
 
 @dataclass
 class HeldPairs:
-    """The pairs of a stretch, as results of tasks.
+    """The pairs of a stretch, as results of tasks in the memory of workers.
 
     Parameters
     ----------
     client
         The cluster.
     parts
-        By group of inputs the `PairsPart` of each piece.
+        For each group of input partitions the `PairsPart` of each piece.
     together
         Number of pieces of a slice.
     totals
@@ -361,87 +387,91 @@ class HeldPairs:
         """Number of slices."""
         return -(-len(self.parts[0]) // self.together)
 
-    def of_group(self, inputs: int) -> list[list[Future]]:
-        """Return the parts of a group of inputs, by slice, as arguments of tasks that train them."""
+    def slices_of_group(self, inputs: int) -> list[list[Future]]:
+        """Return for each slice the parts of a group of input partitions, as arguments of tasks that train them."""
         parts, n = self.parts[inputs], self.together
         return [parts[k : k + n] for k in range(0, len(parts), n)]
 
     @property
     def words(self) -> int:
         """Number of known tokens in the stretch before subsampling; waits for all pieces."""
-        return self._dealt.words
+        return self._totals.words
 
     @property
     def deal_seconds(self) -> float:
-        """Seconds of the tasks that dealt; waits for all pieces."""
-        return self._dealt.seconds
+        """Seconds of the tasks that distributed the pairs, added up; waits for all pieces."""
+        return self._totals.seconds
 
     @cached_property
-    def _dealt(self) -> PieceTotals:
+    def _totals(self) -> PieceTotals:
+        """The totals of all pieces; waits for them."""
         totals: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
         return totals[0]
 
 
-def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
-    """Submit the dealing of a stretch, in the slices of `build_skipgrams`; wait for nothing.
+def submit_pairs(client: Client, arguments: BucketArguments, stretch: Stretch, key: str) -> HeldPairs:
+    """Submit tasks that distribute the pairs of a stretch, in the slices of `build_skipgrams`; wait for nothing.
 
-    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` makes their keys
-    differ from the keys of all other stretches.
+    The tasks have the lowest priority: they fill the gaps of a training. `key` makes their keys differ from the keys
+    of all other stretches.
     """
-    pieces, together = cut_stretch(dealer, stretch, total_threads(client))
-    dealt = [
-        client.submit(_hold_piece, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
+    pieces, together = cut_stretch(arguments, stretch, total_threads(client))
+    futures = [
+        client.submit(_hold_piece, arguments, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
         for number, piece in enumerate(pieces)
     ]
     parts: list[list[Future]] = [
-        client.map(itemgetter(group), dealt, key=[f"pairs-{group}-{future.key}" for future in dealt], priority=1)
-        for group in range(dealer.n_groups)
+        client.map(itemgetter(group), futures, key=[f"pairs-{group}-{future.key}" for future in futures], priority=1)
+        for group in range(arguments.n_groups)
     ]
     # From the parts of one group: a worker takes them anyway
-    totals = client.submit(_totals, *parts[0], key=f"totals-{key}", priority=1)
+    totals = client.submit(_add_totals, *parts[0], key=f"totals-{key}", priority=1)
     return HeldPairs(client, parts, together, totals)
 
 
-def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
-    """Task: deal a piece of text; return its parts by group of inputs."""
-    began = time.monotonic()
-    words, (pairs, *kinds) = deal_piece(dealer, stretch)
-    noise = kinds[0] if kinds else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
-    n = dealer.n_groups
-    of_groups = [(*_of_group(pairs, group, n), *_of_group(noise, group, n)) for group in range(n)]
-    totals = PieceTotals(words, time.monotonic() - began)
-    return tuple(PairsPart(*of_group, totals) for of_group in of_groups)
+def _hold_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[PairsPart, ...]:
+    """Task: distribute the pairs of a piece of text; return the part of each group of input partitions."""
+    started = time.monotonic()
+    words, (pairs, *kinds) = distribute_piece(arguments, stretch)
+    noise = kinds[0] if kinds else BucketedPairs(pairs.entries[:0], np.zeros_like(pairs.edges))
+    n = arguments.n_groups
+    groups = [(*_select_group(pairs, group, n), *_select_group(noise, group, n)) for group in range(n)]
+    totals = PieceTotals(words, time.monotonic() - started)
+    return tuple(PairsPart(*group_entries, totals) for group_entries in groups)
 
 
-def _totals(*parts: PairsPart) -> PieceTotals:
+def _add_totals(*parts: PairsPart) -> PieceTotals:
     """Task: add up the totals of pieces."""
     return PieceTotals(sum(part.totals.words for part in parts), sum(part.totals.seconds for part in parts))
 
 
-def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
-    """Return the entries of a group of inputs, and the bounds of their buckets."""
-    buckets = (len(dealt.edges) - 1) // n_groups
-    edges = dealt.edges[inputs * buckets : (inputs + 1) * buckets + 1]
-    return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
+def _select_group(bucketed: BucketedPairs, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
+    """Return the entries of a group of input partitions, in shared memory, and the bounds of their buckets."""
+    buckets = (len(bucketed.edges) - 1) // n_groups
+    edges = bucketed.edges[inputs * buckets : (inputs + 1) * buckets + 1]
+    return share(bucketed.entries[edges[0] : edges[-1]]), edges - edges[0]
 
 
-def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
+def make_bucket_reader(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
     """Return a function from the index of a bucket in its group to the bucket, as `read_buckets` reads it.
 
     Parameters
     ----------
     parts
-        Parts of the slice's pieces for a group of inputs.
+        Parts of a slice's pieces for a group of input partitions.
     """
-    pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
-    noise = _joined([(part.noise, part.noise_edges) for part in parts])
+    pairs = _make_reader([(part.pairs, part.pair_edges) for part in parts])
+    noise = _make_reader([(part.noise, part.noise_edges) for part in parts])
     return lambda number: Bucket(pairs(number), noise(number))
 
 
-def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
-    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for it."""
+def _make_reader(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
+    """Return a function from a bucket's index to a copy of its entries in all parts.
+
+    `parts` are entries and the bounds of their buckets. The function is fast, as threads that train wait for it.
+    """
     filled = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
     if not filled:
-        none = np.empty(0, parts[0][0].dtype)
-        return lambda number: none
+        no_entries = np.empty(0, parts[0][0].dtype)
+        return lambda number: no_entries
     return lambda number: np.concatenate([entries[edges[number] : edges[number + 1]] for entries, edges in filled])

@@ -16,7 +16,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
@@ -30,7 +30,10 @@ TASK_WORDS = 1 << 22  # words in the partitions of one task, about, and words re
 
 
 def word_weights(counts: Int64Array | Float64Array, exponent: float | None) -> Float64Array:
-    """Return the sampling weights of negatives: counts ** exponent, or NS_EXPONENT, shape of `counts`."""
+    """Return the sampling weights of words as negatives: counts ** exponent, shape of `counts`.
+
+    The exponent None is NS_EXPONENT.
+    """
     return np.asarray(counts.astype(np.float64) ** (NS_EXPONENT if exponent is None else exponent))
 
 
@@ -40,24 +43,24 @@ class PartitionCounts:
 
     Parameters
     ----------
-    home
+    folder
         The folder of the counts.
     group
         Number of partitions in a group.
     attempts
-        The valid attempt of each group.
+        Name of the valid attempt of each group.
     weights
         Sum of the `word_weights` of each partition.
     """
 
-    home: Store
+    folder: Store
     group: int
     attempts: tuple[str, ...]
     weights: tuple[float, ...]
 
     @property
     def groups(self) -> list[str]:
-        """Zarr groups of the counts, below `home`."""
+        """Paths of the Zarr groups of the counts, below `folder`."""
         return [f"{number}/{attempt}" for number, attempt in enumerate(self.attempts)]
 
     def read(self, partition: int) -> Int64Array:
@@ -66,16 +69,16 @@ class PartitionCounts:
         Raises
         ------
         StoreError
-            If they are missing.
+            If the counts are missing.
         """
-        group = self.home / self.groups[partition // self.group]
+        group = self.folder / self.groups[partition // self.group]
         return read_array(group.open_group(), f"counts_{partition}")
 
 
 def partition_counts(
-    client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store
+    client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, folder: Store
 ) -> PartitionCounts:
-    """Divide the counts of a vocabulary by partition on the cluster, or return them if they are stored already.
+    """Write the counts of a vocabulary by partition on the cluster, or return them if they are stored already.
 
     Parameters
     ----------
@@ -85,37 +88,43 @@ def partition_counts(
         The words and their partitions.
     exponent
         Exponent of the `word_weights`.
-    home
-        Folder to write to, for this vocabulary, number of partitions and exponent.
+    folder
+        Folder to write to, of this vocabulary, number of partitions and exponent alone.
     """
-    stored = read_partition_counts(home)
+    stored = read_partition_counts(folder)
     if stored is not None:
         return stored
     group = min(partitions.n, max(1, TASK_WORDS // partitions.size(0)))
-    ranges = cut(0, partitions.n, group)
-    jobs = [(vocabulary, partitions, exponent, home / str(i), *part) for i, part in enumerate(ranges)]
-    stage = OpenStage(home, partial(run_tasks, client))  # the run holds the lease
-    attempts, weights = zip(*stage.map("weights", _deal_counts, jobs), strict=True)
-    counts = PartitionCounts(home, group, attempts, tuple(chain.from_iterable(weights)))
-    manifest = {name: value for name, value in vars(counts).items() if name != "home"}
+    ranges = cut_range(0, partitions.n, group)
+    jobs = [(vocabulary, partitions, exponent, folder / str(i), *part) for i, part in enumerate(ranges)]
+    stage = OpenStage(folder, partial(run_tasks, client))  # the run holds the lease
+    attempts, weights = zip(*stage.map("weights", _write_counts, jobs), strict=True)
+    counts = PartitionCounts(folder, group, attempts, tuple(chain.from_iterable(weights)))
+    manifest = {name: value for name, value in vars(counts).items() if name != "folder"}
     stage.finish(manifest, counts.groups)
     return counts
 
 
-def read_partition_counts(home: Store) -> PartitionCounts | None:
-    """Return the counts in a folder, or None if they are not complete."""
-    manifest: dict[str, Any] | None = home.read_manifest()
+def read_partition_counts(folder: Store) -> PartitionCounts | None:
+    """Return the stored counts of partitions in a folder; None if they are not complete."""
+    manifest: dict[str, Any] | None = folder.read_manifest()
     if manifest is None:
         return None
     del manifest["format_version"]
-    counts = typed(PartitionCounts, manifest, f"{home.url}/{MANIFEST}", home=home)
-    return counts if groups_exist(home, counts.groups) else None
+    counts = typed(PartitionCounts, manifest, f"{folder.url}/{MANIFEST}", folder=folder)
+    return counts if groups_exist(folder, counts.groups) else None
 
 
-def _deal_counts(
-    vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store, first: int, last: int
+def _write_counts(
+    vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, folder: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
-    """Task: write the counts of the partitions first..last-1; return the attempt and the weight of each partition."""
+    """Task: write the counts of the partitions first..last-1.
+
+    Returns
+    -------
+    tuple
+        Name of the attempt, and the weight of each partition.
+    """
     n, rows = partitions.n, max(1, TASK_WORDS // partitions.n)
     parts: dict[int, list[Int64Array]] = {k: [] for k in range(first, last)}
     for start in range(0, partitions.size(first) + 1, rows):
@@ -123,7 +132,7 @@ def _deal_counts(
         for k, part in parts.items():
             part.append(counts[partitions.words(k, start, start + rows) - start * n])
     attempt, weights = new_attempt(), []
-    group = (home / attempt).create_group()
+    group = (folder / attempt).create_group()
     for k, part in parts.items():
         counts = np.concatenate(part)
         write_array(group, f"counts_{k}", counts)

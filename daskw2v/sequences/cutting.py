@@ -18,7 +18,7 @@ from daskw2v.vocabulary.word_tables import WORD
 pd, pa = Extra("pandas", "events"), Extra("pyarrow", "events")
 
 _ORDER = ["user", "time", "item"]
-_MORE = ["weight", "goal", "market"]  # if events have them
+_OPTIONAL = ["weight", "goal", "market"]  # columns that events may have
 
 
 class Cut(NamedTuple):
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
     half_life
         Time after which an event counts half; None if it never does.
     window
-        Most items between the goal of a session and an item that sees it, as `Params.window`.
+        Greatest distance of a session's goal and an item whose context it is, as `Params.window`.
     """
 
     gap: float | None
@@ -42,85 +42,101 @@ class Cut(NamedTuple):
     window: int = 0
 
 
-def divide(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
-    """Return the events of ended sessions, and the events of open sessions, to which later events may belong."""
-    events = _sorted(events)
+def split_ended(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
+    """Split a dataframe of events into the events of ended sessions and the events of open sessions.
+
+    Later parts of the events may continue an open session. All sessions are ended where `sessions` carries none over.
+    """
+    events = _sort_events(events)
     if not sessions.carries or events.empty:
         return events, events[:0]
-    session = _sessions(events, cut.gap)
-    last = events["time"].groupby(session).transform("max")
+    session_numbers = _number_sessions(events, cut.gap)
+    last = events["time"].groupby(session_numbers).transform("max")
     is_open = (cut.latest - last <= cut.gap).to_numpy()
     return events[~is_open], events[is_open]
 
 
-def sessions_of(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64Array, Any]:
-    """Return the items of all sessions as an Arrow array, the bounds of the sessions in it, and items by market.
-
-    Items by market are a table of Arrow: how often each item is in each market in the sessions. Goals, which are
-    repeated, do not count; the table is empty where events have no market.
+def cut_sessions(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64Array, Any]:
+    """Cut the events of users into sessions of items.
 
     Events of a user at the same time are sorted by their other columns: the result does not depend on their order.
 
     Parameters
     ----------
     events
-        All events of one or more users.
+        All events of one or more users, a pandas dataframe.
     sessions, cut
-        How to cut sessions.
+        The rules by which sessions are cut.
+
+    Returns
+    -------
+    items
+        The items of all sessions, one session after the other, an Arrow array of integers or large_string.
+    offsets
+        Session i is items[offsets[i] : offsets[i + 1]], shape (sessions + 1,).
+    markets
+        Arrow table of how often each item is in each market in the sessions, without the copies of goals; empty where
+        events have no market.
     """
-    events = _sorted(events)
-    session, rows = _sessions(events, cut.gap), np.arange(len(events))
-    goals = _goals(events, session) if sessions.goal is not None else None
+    events = _sort_events(events)
+    session_numbers, rows = _number_sessions(events, cut.gap), np.arange(len(events))
+    goals = _find_goals(events, session_numbers) if sessions.goal is not None else None
     if sessions.drop_repeats:
-        rows = rows[_changes(session) | _changes(events["item"])]
-    copies = _copies(events, cut)[rows]
-    events_of = np.bincount(session[rows[copies > 0]], minlength=len(events))
-    kept = events_of[session[rows]] >= sessions.least
+        rows = rows[_find_changes(session_numbers) | _find_changes(events["item"])]
+    copies = _count_copies(events, cut)[rows]
+    n_events = np.bincount(session_numbers[rows[copies > 0]], minlength=len(events))
+    kept = n_events[session_numbers[rows]] >= sessions.least
     rows = np.repeat(rows[kept], copies[kept])
-    lengths = np.bincount(session[rows], minlength=len(events))
-    markets = _market_counts(events, rows)
+    lengths = np.bincount(session_numbers[rows], minlength=len(events))
+    markets = _count_markets(events, rows)
     if goals is not None:
-        rows, lengths = _with_goals(rows, lengths, goals, cut.window)
-    items = arrow_array(events["item"].take(rows))
+        rows, lengths = _insert_goals(rows, lengths, goals, cut.window)
+    items = to_arrow(events["item"].take(rows))
     if not pa.types.is_integer(items.type):
         items = items.cast(pa.large_string())
     return items, np.append(0, np.cumsum(lengths[lengths > 0])).astype(np.int64), markets
 
 
-def arrow_array(values: Any) -> Any:
-    """Return a column of pandas as an Arrow array."""
+def to_arrow(values: Any) -> Any:
+    """Return a pandas column as one Arrow array."""
     return pa.chunked_array(pa.array(values)).combine_chunks()
 
 
-def _market_counts(events: Any, rows: Int64Array) -> Any:
-    """Return how often each item is in each market among rows, as `vocabulary.markets` reads it."""
+def _count_markets(events: Any, rows: Int64Array) -> Any:
+    """Return an Arrow table of how often each item is in each market among rows, as `vocabulary.markets` reads it.
+
+    `rows` are indices of events; repeated ones count as often.
+    """
     if "market" not in events:
         return add_up([])
-    names = (arrow_array(events[name].take(rows)).cast(pa.large_string()) for name in ("item", "market"))
+    names = (to_arrow(events[name].take(rows)).cast(pa.large_string()) for name in ("item", "market"))
     return add_up([pa.table([*names, np.ones(len(rows), np.int64)], [WORD, MARKET, COUNT])])
 
 
-def _sorted(events: Any) -> Any:
-    """Return events in an order that their content alone decides."""
-    return events.sort_values([*_ORDER, *(name for name in _MORE if name in events)], ignore_index=True)
+def _sort_events(events: Any) -> Any:
+    """Return events sorted by user, time, item and the optional columns, so that only their content decides."""
+    return events.sort_values([*_ORDER, *(name for name in _OPTIONAL if name in events)], ignore_index=True)
 
 
-def _sessions(events: Any, gap: float | None) -> Int64Array:
-    """Return the number of the session of each event."""
-    first = _changes(events["user"])
+def _number_sessions(events: Any, gap: float | None) -> Int64Array:
+    """Return the number of the session of each event of sorted events, from 0 on, shape (events,)."""
+    first = _find_changes(events["user"])
     if gap is not None:
         first = first | (events["time"].diff() > gap).to_numpy(bool)
     return np.cumsum(first) - 1
 
 
-def _changes(values: Any) -> npt.NDArray[np.bool_]:
-    """Return for each value whether it differs from the one before."""
+def _find_changes(values: Any) -> npt.NDArray[np.bool_]:
+    """Return for each value of a column whether it differs from the value before; True for the first one."""
     codes, _ = pd.factorize(values)
     return np.append(np.ones(1, bool), codes[1:] != codes[:-1])[: len(codes)]
 
 
-def _copies(events: Any, cut: Cut) -> Int64Array:
-    """Return how often each event counts: its weight, rounded up or down by a draw that its content alone decides."""
+def _count_copies(events: Any, cut: Cut) -> Int64Array:
+    """Return how often each event is repeated in its session, shape (events,).
+
+    This is the event's weight, rounded up or down by a draw that the event's content alone decides.
+    """
     weights = events["weight"].to_numpy(np.float64) if "weight" in events else np.ones(len(events))
     if cut.half_life is not None and cut.latest is not None:
         weights = weights * np.exp2((events["time"].to_numpy(np.float64) - cut.latest) / cut.half_life)
@@ -130,30 +146,43 @@ def _copies(events: Any, cut: Cut) -> Int64Array:
     return np.floor(weights + draws * 2.0**-53).astype(np.int64)
 
 
-def _goals(events: Any, session: Int64Array) -> Int64Array:
-    """Return the row of the last goal of each session, -1 without one."""
+def _find_goals(events: Any, session_numbers: Int64Array) -> Int64Array:
+    """Return the row of the last event of each session that is a goal, -1 without one; shape (events,)."""
     rows = np.flatnonzero(events["goal"])
     goals = np.full(len(events), -1)
-    goals[session[rows]] = rows  # the last one stays
+    goals[session_numbers[rows]] = rows  # of several assignments the last one counts
     return goals
 
 
-def _with_goals(rows: Int64Array, lengths: Int64Array, goals: Int64Array, window: int) -> tuple[Int64Array, Int64Array]:
-    """Repeat the goal of each session once in 2 * window + 1 items, so that each window holds one goal.
+def _insert_goals(
+    rows: Int64Array, lengths: Int64Array, goals: Int64Array, window: int
+) -> tuple[Int64Array, Int64Array]:
+    """Insert a session's goal once in 2 * window + 1 items, so that each window holds it; return rows and lengths.
 
-    The first goal is at index `window`. If the last window had no goal, one follows the last item. Sessions that a
-    window holds are left as they are.
+    The first copy is at index `window` of the session. If the last window had none, one follows the last item. Sessions
+    that fit into a window do not change.
+
+    Parameters
+    ----------
+    rows
+        Indices of the events of all sessions, one session after the other, shape (items,).
+    lengths
+        Items of each session, shape (sessions,).
+    goals
+        Index of the event that is the goal of each session, or -1, shape (sessions,).
+    window
+        As `Cut.window`.
     """
-    long = np.flatnonzero((lengths > window + 1) & (goals >= 0))
-    starts = (np.cumsum(lengths) - lengths)[long]
-    counts = 1 + (lengths[long] - window - 1) // (2 * window)  # of goals before items
-    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    within = window + 2 * window * nth
-    last = window + 2 * window * (counts - 1)
-    ends = starts + lengths[long]
-    bare = (lengths[long] - last > window) & (rows[ends - 1] != goals[long])
-    at = np.append(np.repeat(starts, counts) + within, ends[bare])
-    added = np.append(np.repeat(goals[long], counts), goals[long][bare])
+    chosen = np.flatnonzero((lengths > window + 1) & (goals >= 0))
+    starts = (np.cumsum(lengths) - lengths)[chosen]
+    counts = 1 + (lengths[chosen] - window - 1) // (2 * window)  # of goals before items
+    ranks = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    offsets = window + 2 * window * ranks
+    last_goal = window + 2 * window * (counts - 1)
+    ends = starts + lengths[chosen]
+    lack_goal = (lengths[chosen] - last_goal > window) & (rows[ends - 1] != goals[chosen])
+    indices = np.append(np.repeat(starts, counts) + offsets, ends[lack_goal])
+    inserted = np.append(np.repeat(goals[chosen], counts), goals[chosen][lack_goal])
     lengths = lengths.copy()
-    lengths[long] += counts + bare
-    return np.insert(rows, at, added), lengths
+    lengths[chosen] += counts + lack_goal
+    return np.insert(rows, indices, inserted), lengths

@@ -20,7 +20,7 @@ from daskw2v.store.threads import in_threads
 
 pa, pc, pa_csv = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra("pyarrow.csv", "arrow")
 
-_COLUMNS = 1 << 12  # most of a text file
+_MAX_COLUMNS = 1 << 12  # of a text file
 _STRINGS = "If nodes are not integers, give strings=True. A header has only CSV and TSV."
 _COMMENT = re.compile(rb"^[#%].*\n", re.MULTILINE)
 _NODES = "Nodes"  # in messages
@@ -30,10 +30,10 @@ _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
 def read_edges(
     block: TextBlock, edges: EdgeList, kind: str, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[list[Any]]:
-    """Yield batches of edges: the Arrow arrays of `edges.roles`.
+    """Yield batches of edges of a block: an Arrow array for each role, in the order of `edges.roles`.
 
-    Nodes are int64, uint64 or large_string, by the `kind` that `kind_of_nodes` returns; weights are double, types of
-    nodes large_string.
+    Nodes are int64, uint64 or large_string, by the `kind` that `find_node_kind` returns; weights are double, types of
+    nodes large_string. `timeout` is in seconds.
 
     Raises
     ------
@@ -44,17 +44,17 @@ def read_edges(
     url = block.source.url
     read = _READERS.get(block.source.format, tables.read_columns)
     for columns in read(block, edges.columns, storage_options, timeout):
-        arrays = {role: _typed(role, columns[name], kind, edges, url) for role, name in edges.roles.items()}
-        _check(arrays, url)
+        arrays = {role: _cast_column(role, columns[name], kind, edges, url) for role, name in edges.roles.items()}
+        _check_edges(arrays, url)
         yield list(arrays.values())
 
 
-def kind_of_nodes(
+def find_node_kind(
     sources: Sequence[Source], edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> str:
-    """Return the kind of the nodes in all files, by the rule of `common_ids`.
+    """Return the kind of the nodes in all files, by the rule of `common_id_kind`: `INTEGER`, `UNSIGNED` or `STRING`.
 
-    Nodes of CSV and of other text are integers, or text with `edges.strings`.
+    Nodes of CSV and of other text are integers, or text with `edges.strings`. `timeout` is in seconds.
 
     Raises
     ------
@@ -66,52 +66,59 @@ def kind_of_nodes(
     typed = [source for source in sources if tables.is_typed(source)]
     if edges.strings and len(typed) == len(sources):
         raise ParameterError("strings=True changes nothing in Parquet, whose columns have a type.", "Leave it out.")
-    find = partial(tables.types_of, names=edges.columns, storage_options=storage_options, timeout=timeout)
+    read = partial(tables.read_column_types, names=edges.columns, storage_options=storage_options, timeout=timeout)
     kinds = [
-        (source.url, tables.kind_of_ids(types[name], source.url, _NODES))
-        for source, types in zip(typed, in_threads(find, typed), strict=True)
+        (source.url, tables.find_id_kind(types[name], source.url, _NODES))
+        for source, types in zip(typed, in_threads(read, typed), strict=True)
         for name in (edges.source, edges.target)
     ]
     if len(typed) < len(sources):
         kinds.append(("", tables.STRING if edges.strings else tables.INTEGER))
-    return tables.common_ids(kinds)
+    return tables.common_id_kind(kinds)
 
 
 def _read_text(
     block: TextBlock, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield columns of text without a header, as text."""
+    """Yield batches of the lines of a text file without a header: Arrow arrays of strings by the columns' names."""
     with open_source(block.source, storage_options, timeout) as file:
         for offset, data in read_text_pieces(file, block, ReadReport(), whole_lines=True):
-            content = squeezed(_COMMENT.sub(b"", data)).lstrip(b"\n")
+            content = squeeze_blanks(_COMMENT.sub(b"", data)).lstrip(b"\n")
             if content:
-                columns = _parsed(content, names, f"{block.source.url} from byte {offset} on")
+                columns = _parse_columns(content, names, f"{block.source.url} from byte {offset} on")
                 tables.refuse_header(columns, block.source.url)
                 yield columns
 
 
-_READERS = {TEXT.name: _read_text}  # others are tables
+_READERS = {TEXT.name: _read_text}  # all other formats are tables
 
 
-def squeezed(data: bytes) -> bytes:
-    """Return lines with each run of blanks replaced by one space, and without blanks at their ends."""
+def squeeze_blanks(data: bytes) -> bytes:
+    """Return lines of text with each run of blanks replaced by one space, without blanks at the ends of lines.
+
+    The result begins with a newline.
+    """
     text = np.frombuffer(b"\n" + data + b"\n", np.uint8)
-    blank = np.isin(text, _BLANKS)
-    before_word = np.append(~blank[1:] & (text[1:] != _NEWLINE), False)
-    kept = np.where(blank, np.uint8(ord(" ")), text)[~blank | before_word]
-    at_start = (kept[1:] == ord(" ")) & (kept[:-1] == _NEWLINE)
-    return kept[1:][~at_start].tobytes()
+    is_blank = np.isin(text, _BLANKS)
+    before_word = np.append(~is_blank[1:] & (text[1:] != _NEWLINE), False)
+    kept = np.where(is_blank, np.uint8(ord(" ")), text)[~is_blank | before_word]
+    starts_line = (kept[1:] == ord(" ")) & (kept[:-1] == _NEWLINE)
+    return kept[1:][~starts_line].tobytes()
 
 
-def _parsed(content: bytes, names: Sequence[str], location: str) -> dict[str, Any]:
+def _parse_columns(content: bytes, names: Sequence[str], location: str) -> dict[str, Any]:
+    """Return the first columns of lines of text as Arrow arrays of strings by name; one space separates columns.
+
+    `location` says in messages which lines these are.
+    """
     n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
-    if n_columns > _COLUMNS:
-        raise InputError(f"{location} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
-    others = (f"column {i}" for i in range(len(names), n_columns))
+    if n_columns > _MAX_COLUMNS:
+        raise InputError(f"{location} has lines of {n_columns:,} columns.", f"Give edges of at most {_MAX_COLUMNS:,}.")
+    ignored = (f"column {i}" for i in range(len(names), n_columns))
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(content),
-            pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=[*names, *others]),
+            pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=[*names, *ignored]),
             pa_csv.ParseOptions(delimiter=" ", quote_char=False),
             pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=names),
         )
@@ -123,32 +130,33 @@ def _parsed(content: bytes, names: Sequence[str], location: str) -> dict[str, An
     return {name: table.column(name).combine_chunks() for name in names}
 
 
-def _typed(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
-    """Return a column with the type that its role needs."""
+def _cast_column(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
+    """Return a column of edges cast to the type of its role; `kind` is the kind of nodes."""
     if role == "weight":
         try:
             return (pc.utf8_trim_whitespace(array) if tables.is_text(array.type) else array).cast(pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{url} has a weight that is no number ({error}).", "Give finite numbers > 0.") from None
     if role not in ("source", "target"):
-        return tables.ids_of(array, tables.STRING, "Types of nodes", url)
+        return tables.cast_ids(array, tables.STRING, "Types of nodes", url)
     if kind == tables.STRING or not tables.is_text(array.type):
-        return tables.ids_of(array, kind, _NODES, url)
+        return tables.cast_ids(array, kind, _NODES, url)
     texts = pc.utf8_trim_whitespace(array)
-    numbers = tables.integers_in(texts, kind)
+    numbers = tables.parse_integers(texts, kind)
     if numbers is None:  # 007 and 7 would be one node
-        other = next(text for text in texts if text.is_valid and tables.integers_in(pa.array([text]), kind) is None)
+        other = next(text for text in texts if text.is_valid and tables.parse_integers(pa.array([text]), kind) is None)
         raise InputError(f"{url} has the node {other.as_py()!r}, which is not written as an {kind} is.", _STRINGS)
     return numbers
 
 
 def _is_empty(column: Any) -> bool:
-    """Return whether an item is missing, or a string without characters."""
+    """Return whether an Arrow array has a null, or a string without characters."""
     strings = pa.types.is_large_string(column.type)
     return bool(column.null_count or (strings and pc.any(pc.equal(pc.binary_length(column), 0)).as_py()))
 
 
-def _check(columns: dict[str, Any], url: str) -> None:
+def _check_edges(columns: dict[str, Any], url: str) -> None:
+    """Refuse edges, Arrow arrays by role, that lack a value or have a weight that is not above 0."""
     if empty := [role.replace("_", " ") for role, column in columns.items() if _is_empty(column)]:
         raise InputError(f"{url} has edges without {' or '.join(empty)}.", "Fill them in, or leave the edges out.")
     if (weights := columns.get("weight")) is not None:

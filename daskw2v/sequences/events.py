@@ -33,18 +33,18 @@ from daskw2v.store.urls import Options
 pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarrow.compute", "events")
 
 EXTRA = "events"
-_IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
-_VARYING = ("user", "item", "time")  # roles whose kind depends on their values
-_FIXED = {"market": tables.STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
-_TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
-CLOCK = "clock"  # kind of points in time; the others are types of pandas
-WHOLE, REAL = "int64", "float64"
+_ID_ROLES = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids; names in messages
+_VARYING_ROLES = ("user", "item", "time")  # roles whose kind depends on their values
+_FIXED_KINDS = {"market": tables.STRING, "weight": "float64", "goal": "bool"}  # kinds of all other roles
+_TRUTH_VALUES = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
+CLOCK = "clock"  # kind of points in time; all other kinds are types of pandas
+INTEGER_TIMES, FLOAT_TIMES = "int64", "float64"
 _NUMBER = r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-_WHAT = "Give numbers, timestamps, dates or ISO 8601 text."
+_TIMES_REMEDY = "Give numbers, timestamps, dates or ISO 8601 text."
 
 
 class Reading(NamedTuple):
-    """Settings for reading events: names of columns by role, options for fsspec, and seconds to wait for the store."""
+    """How to read events: names of columns by role, options for fsspec, and the store's timeout in seconds."""
 
     roles: dict[str, str]
     options: Options
@@ -52,24 +52,24 @@ class Reading(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events that a task reads at once: a batch of blocks, and the names of its columns by role."""
+    """Events that one task reads: a batch of blocks of Parquet, and the names of its columns by role."""
 
     batch: Batch
     roles: dict[str, str]
 
 
 class EventTable(NamedTuple):
-    """Events of files.
+    """The events of files.
 
     Parameters
     ----------
     parts
-        Parquet, in parts.
+        The events as Parquet, one part for each task.
     kinds
         Type of each column by role: user, item and time, and weight, goal and market where `Sessions` names these;
-        "clock" for times that are nanoseconds.
+        `CLOCK` for times that are nanoseconds.
     reading
-        How they are read.
+        How the parts are read.
     """
 
     parts: list[Part]
@@ -78,7 +78,7 @@ class EventTable(NamedTuple):
 
     @property
     def frame(self) -> Any:
-        """The events as a dataframe of Dask, whose columns are named by their roles."""
+        """The events as a Dask dataframe, whose columns are named by their roles."""
         frames = needed("dask.dataframe", EXTRA)
         types = {role: "int64" if kind == CLOCK else kind for role, kind in self.kinds.items()}
         empty = pd.DataFrame(columns=list(types)).astype(types)
@@ -88,8 +88,11 @@ class EventTable(NamedTuple):
         return frames.from_map(read, self.parts, meta=empty)
 
 
-class _Copy(NamedTuple):
-    """A file that holds rows of CSV: its name and size, the URL of the first row, and the kinds of `_VARYING`."""
+class _CopiedFile(NamedTuple):
+    """A Parquet file with rows of CSV files.
+
+    `url` is the CSV file of the first row; `kinds` has the kind of each role of `_VARYING_ROLES`.
+    """
 
     name: str
     size: int
@@ -98,9 +101,9 @@ class _Copy(NamedTuple):
 
 
 def read_events(
-    sources: Sequence[Source], sessions: Sessions, resources: Resources, stage: OpenStage, known: Mapping[str, str]
+    sources: Sequence[Source], sessions: Sessions, resources: Resources, stage: OpenStage, carried: Mapping[str, str]
 ) -> EventTable:
-    """Return the events of files; rows of CSV are copied to Parquet.
+    """Return the table of the events in files, after rows of CSV were copied to Parquet.
 
     Parameters
     ----------
@@ -109,11 +112,11 @@ def read_events(
     sessions
         Names of the columns.
     resources
-        How to read.
+        Options and timeout of the store, and bytes of a block.
     stage
-        Runs tasks, and has the folder of the copies.
-    known
-        Kinds of the columns of events that were carried over, by role; empty without such events.
+        Runs tasks; copies are written to its folder.
+    carried
+        Kinds by role of the columns of events that an earlier part carries over; empty without such events.
 
     Raises
     ------
@@ -121,106 +124,118 @@ def read_events(
         If a file is damaged, a column is missing or has another type, or times are numbers in one file and not in
         another; for CSV here, for Parquet when it is read, if a value is missing or out of range.
     """
-    options = Options({**resources.storage_options, **stage.home.options})
+    options = Options({**resources.storage_options, **stage.folder.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
     typed = [source for source in sources if tables.is_typed(source)]
     texts = [TextBlock(source, 0, source.size) for source in sources if not tables.is_typed(source)]
-    jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
-    copies = [copy for made in stage.map("copy events", _copy, jobs, 0) for copy in made] if jobs else []
-    find = partial(tables.types_of, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout)
-    types = zip(typed, in_threads(find, typed), strict=True)
+    jobs = [(batch, stage.folder, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
+    copies = [copy for files in stage.map("copy events", _copy, jobs, 0) for copy in files] if jobs else []
+    read = partial(
+        tables.read_column_types, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout
+    )
+    types = zip(typed, in_threads(read, typed), strict=True)
     kinds: list[tuple[str, Mapping[str, str | None]]] = [
-        *((source.url, _kinds_of(of_file, reading.roles, source.url)) for source, of_file in types),
+        *((source.url, _find_kinds(types_in_file, reading.roles, source.url)) for source, types_in_file in types),
         *((copy.url, copy.kinds) for copy in copies),
-        *([("what was carried over", known)] if known else []),
+        *([("what was carried over", carried)] if carried else []),
     ]
-    copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
+    copied_sources = [Source(f"{stage.folder.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
     parts = [
         Part(batch, roles)
-        for files, roles in ((typed, reading.roles), (copied, {role: role for role in reading.roles}))
+        for files, roles in ((typed, reading.roles), (copied_sources, {role: role for role in reading.roles}))
         for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
     ]
-    return EventTable(parts, _common_kinds(kinds, reading.roles), reading)
+    return EventTable(parts, _find_common_kinds(kinds, reading.roles), reading)
 
 
-def _kinds_of(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> dict[str, str | None]:
-    """Return the kinds of the roles `_VARYING` in a file with columns of these types; refuse other types."""
-    numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null
+def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> dict[str, str | None]:
+    """Return the kinds of the roles `_VARYING_ROLES` in a Parquet file; None for a column of nulls.
+
+    `types` are Arrow types by column, `roles` columns by role. A type that a role does not allow raises InputError.
+    """
+    is_numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null
     kinds = dict[str, str | None]()
     for role, column in roles.items():
         kind = tables.value_type(types[column])
-        if role in _IDS:
-            kinds[role] = tables.kind_of_ids(kind, url, _IDS[role])
+        if role in _ID_ROLES:
+            kinds[role] = tables.find_id_kind(kind, url, _ID_ROLES[role])
         elif role == "time":
-            kinds[role] = kind_of_times(kind, url)
-        elif not any(is_kind(kind) for is_kind in numeric):
+            kinds[role] = find_time_kind(kind, url)
+        elif not any(is_kind(kind) for is_kind in is_numeric):
             raise InputError(
                 f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
             )
     return kinds
 
 
-def _common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
-    """Return the kind of each role, by the URL and the kinds of the roles `_VARYING` of each file."""
-    common = {"user": tables.common_ids, "item": tables.common_ids, "time": common_times}
-    kind_of = {role: common[role]([(url, of_file[role]) for url, of_file in kinds]) for role in common}
-    return {role: kind_of.get(role) or _FIXED[role] for role in roles}
+def _find_common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
+    """Return the kind of each role; `kinds` are the URL and the kinds of the roles `_VARYING_ROLES` of each file."""
+    common = {"user": tables.common_id_kind, "item": tables.common_id_kind, "time": common_time_kind}
+    kind_of = {role: common[role]([(url, file_kinds[role]) for url, file_kinds in kinds]) for role in common}
+    return {role: kind_of.get(role) or _FIXED_KINDS[role] for role in roles}
 
 
-def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]:
-    """Task: copy rows of CSV to Parquet files of about `most` bytes in memory, unless that was done before."""
-    task = home / "read" / batch.key
-    made = run_once(task, task.read_manifest, partial(_copied, batch, home, reading, most))
-    return [_Copy(*copy) for copy in made["copies"]]
+def _copy(batch: Batch, folder: Store, reading: Reading, max_bytes: int) -> list[_CopiedFile]:
+    """Task: copy CSV files to Parquet files of at most about `max_bytes` in memory; return the copies.
+
+    Copies that an earlier run of the task wrote are returned as they are. `folder` is that of the stage.
+    """
+    task = folder / "read" / batch.key
+    manifest = run_once(task, task.read_manifest, partial(_write_copies, batch, folder, reading, max_bytes))
+    return [_CopiedFile(*copy) for copy in manifest["copies"]]
 
 
-def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
-    texts = (
-        (block.source.url, *_parsed({role: columns[name] for role, name in reading.roles.items()}, block.source.url))
+def _write_copies(batch: Batch, folder: Store, reading: Reading, max_bytes: int, attempt: Store) -> dict[str, Any]:
+    """Copy rows of CSV files to Parquet files in the folder of an attempt; return the manifest."""
+    roles = reading.roles.items()
+    parsed = (
+        (block.source.url, *_parse_text({role: columns[name] for role, name in roles}, block.source.url))
         for block in batch.blocks
         for columns in tables.read_columns(block, [*reading.roles.values()], reading.options, reading.timeout)
     )
-    copies, folder = list[_Copy](), attempt.url.removeprefix(f"{home.url}/")
-    for held in batched(texts, lambda text: sum(array.nbytes for array in text[2].values()), most):
-        kinds = _common_kinds([(url, of_text) for url, of_text, _ in held], reading.roles)
-        rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
+    copies, attempt_path = list[_CopiedFile](), attempt.url.removeprefix(f"{folder.url}/")
+    for texts in batched(parsed, lambda text: sum(array.nbytes for array in text[2].values()), max_bytes):
+        kinds = _find_common_kinds([(url, text_kinds) for url, text_kinds, _ in texts], reading.roles)
+        rows = [_cast_events(columns, kinds, reading.roles, url) for url, _, columns in texts]
         name = f"{len(copies)}.parquet"
         size = len(write_table(attempt, name, pa.concat_tables(rows).combine_chunks()))
-        copies.append(_Copy(f"{folder}/{name}", size, held[0][0], {role: kinds[role] for role in _VARYING}))
+        varying = {role: kinds[role] for role in _VARYING_ROLES}
+        copies.append(_CopiedFile(f"{attempt_path}/{name}", size, texts[0][0], varying))
     return {"copies": copies}
 
 
-def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the kinds of the roles `_VARYING` in columns of text, and the columns cast to these kinds."""
+def _parse_text(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the kinds of the roles `_VARYING_ROLES` in Arrow columns of text by role, and the columns cast to them."""
     kinds, parsed = dict[str, str](), dict(columns)
-    for role in _VARYING:
+    for role in _VARYING_ROLES:
         text = columns[role]
-        kinds[role], parsed[role] = parsed_times(text, url) if role == "time" else tables.parsed_ids(text)
+        kinds[role], parsed[role] = parse_times(text, url) if role == "time" else tables.parse_ids(text)
     return kinds, parsed
 
 
-def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
-    """Return columns cast to their kinds, as a table of Arrow."""
-    arrays = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
+def _cast_events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
+    """Return an Arrow table of columns by role, each cast to its kind; an event without a value raises InputError."""
+    arrays = {role: _cast_column(role, array, kinds[role], roles, url) for role, array in columns.items()}
     missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
-    if n := pc.sum(missing).as_py():
+    if n_incomplete := pc.sum(missing).as_py():
         *names, last = roles
-        raise InputError(f"{url}: {n} events lack {', '.join(names)} or {last}.", "Remove them first.")
+        raise InputError(f"{url}: {n_incomplete} events lack {', '.join(names)} or {last}.", "Remove them first.")
     return pa.table(arrays)
 
 
 def _is_missing(array: Any) -> Any:
-    """Return which values are null, or text without characters."""
+    """Return an Arrow array of whether each value is null, or text without characters."""
     return pc.fill_null(pc.equal(array, ""), True) if tables.is_text(array.type) else pc.is_null(array)
 
 
-def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str) -> Any:
-    if role in _IDS:
-        ids = tables.ids_of(array, kind, _IDS[role], url)
+def _cast_column(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str) -> Any:
+    """Return the Arrow column of a role cast to a kind; a value that is not allowed raises InputError."""
+    if role in _ID_ROLES:
+        ids = tables.cast_ids(array, kind, _ID_ROLES[role], url)
         return ids.fill_null("") if role == "market" else ids  # "" is none
     if role == "time":
-        return times_of(array, kind, url)
-    numbers = _numbers(array, role, roles[role], url)
+        return cast_times(array, kind, url)
+    numbers = _cast_numbers(array, role, roles[role], url)
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
     if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MAX_WEIGHT))))):
@@ -231,11 +246,11 @@ def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str)
     return numbers
 
 
-def _numbers(array: Any, role: str, column: str, url: str) -> Any:
-    """Return numbers or truth values as float64; NaN is null."""
+def _cast_numbers(array: Any, role: str, column: str, url: str) -> Any:
+    """Return an Arrow column of numbers or truth values, or of text of these, as float64; NaN becomes null."""
     if tables.is_text(array.type):
         array = pc.utf8_trim_whitespace(array)
-        for word, number in _TRUTH.items():
+        for word, number in _TRUTH_VALUES.items():
             array = pc.if_else(pc.equal(pc.utf8_lower(array), word), number, array)
     try:
         numbers = array.cast(pa.float64())
@@ -246,11 +261,11 @@ def _numbers(array: Any, role: str, column: str, url: str) -> Any:
     return tables.without_nan(numbers)
 
 
-def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
-    """Return the columns of a part whose roles `kinds` names, as a table of Arrow."""
+def _read_table(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
+    """Return an Arrow table of the roles in `kinds` of a part, cast to these kinds; None if the part has no rows."""
     names = {role: part.roles[role] for role in kinds}
     read = [
-        _events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
+        _cast_events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
         for block in part.batch.blocks
         for columns in tables.read_columns(block, [*names.values()], reading.options, reading.timeout)
     ]
@@ -258,15 +273,18 @@ def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
 
 
 def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
-    """Task: read a part as a dataframe of pandas."""
-    table = _read(part, kinds, reading)
+    """Task: return the events of a part as a pandas dataframe; `types` are the pandas types of the columns."""
+    table = _read_table(part, kinds, reading)
     frame = pd.DataFrame(columns=list(types)) if table is None else table.to_pandas()
     return frame.astype(dict(types))
 
 
-def latest_of(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
-    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is the kind of times."""
-    table = _read(part, {"time": kind}, reading)
+def find_latest(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
+    """Task: return the latest time of a part, and the number of its times before `earlier`.
+
+    `kind` is the kind of times. The latest time is None without events; the number is 0 if `earlier` is None.
+    """
+    table = _read_table(part, {"time": kind}, reading)
     if table is None or not len(table):
         return None, 0
     times = table.column("time")
@@ -274,28 +292,28 @@ def latest_of(part: Part, kind: str, reading: Reading, earlier: float | None) ->
     return pc.max(times).as_py(), late
 
 
-def kind_of_times(kind: Any, url: str) -> str | None:
-    """Return the kind of times in a column of an Arrow type; None where all are null.
+def find_time_kind(arrow_type: Any, url: str) -> str | None:
+    """Return the kind of times in a column: `CLOCK`, `INTEGER_TIMES` or `FLOAT_TIMES`; None if the type is null.
 
     Raises
     ------
     InputError
-        If it holds no times.
+        If values of the type are no times.
     """
-    kind = tables.value_type(kind)
-    if pa.types.is_null(kind):
+    arrow_type = tables.value_type(arrow_type)
+    if pa.types.is_null(arrow_type):
         return None
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or tables.is_text(kind):
+    if pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type) or tables.is_text(arrow_type):
         return CLOCK
-    if pa.types.is_integer(kind):
-        return WHOLE
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return REAL
-    raise InputError(f"Times of {url} are of type {kind}.", _WHAT)
+    if pa.types.is_integer(arrow_type):
+        return INTEGER_TIMES
+    if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
+        return FLOAT_TIMES
+    raise InputError(f"Times of {url} are of type {arrow_type}.", _TIMES_REMEDY)
 
 
-def common_times(kinds: Iterable[tuple[str, str | None]]) -> str:
-    """Return the kind of all times, by the URL and the kind of each file's times.
+def common_time_kind(kinds: Iterable[tuple[str, str | None]]) -> str:
+    """Return the kind that times of several files have in common; `kinds` are the URL and the kind of each file.
 
     Raises
     ------
@@ -309,44 +327,44 @@ def common_times(kinds: Iterable[tuple[str, str | None]]) -> str:
             f"Times of {other} are numbers, those of {first[CLOCK]} are not.",
             "Write all of them as numbers, or all as timestamps.",
         )
-    return next((kind for kind in (CLOCK, REAL) if kind in first), WHOLE)
+    return next((kind for kind in (CLOCK, FLOAT_TIMES) if kind in first), INTEGER_TIMES)
 
 
-def parsed_times(texts: Any, url: str) -> tuple[str, Any]:
-    """Return the kind of times that are text of CSV, and the times: integers, float64, or timestamps.
+def parse_times(texts: Any, url: str) -> tuple[str, Any]:
+    """Return the kind of times in a column of CSV, and the times as an Arrow array of int64, float64 or timestamps.
 
     Raises
     ------
     InputError
-        If one is neither a number nor ISO 8601, or only a part of them are numbers.
+        If a time is neither a number nor ISO 8601, or some times are numbers and others are not.
     """
     texts = pc.utf8_trim_whitespace(texts)
     is_number = pc.match_substring_regex(texts, _NUMBER)
     if not pc.any(is_number).as_py():
-        return CLOCK, _timestamps(texts, url)
-    others = texts.filter(pc.invert(is_number))
-    if len(others):
+        return CLOCK, _parse_timestamps(texts, url)
+    not_numbers = texts.filter(pc.invert(is_number))
+    if len(not_numbers):
         raise InputError(
-            f"{url} has the time {others[0].as_py()!r}, where other times are numbers.",
+            f"{url} has the time {not_numbers[0].as_py()!r}, where other times are numbers.",
             "Write all of them as numbers, or all as ISO 8601.",
         )
     try:
-        return WHOLE, texts.cast(pa.int64())
+        return INTEGER_TIMES, texts.cast(pa.int64())
     except pa.ArrowInvalid:
-        return REAL, texts.cast(pa.float64())
+        return FLOAT_TIMES, texts.cast(pa.float64())
 
 
-def times_of(array: Any, kind: str, url: str) -> Any:
-    """Return times as int64 or float64: numbers as they are, points in time in nanoseconds.
+def cast_times(array: Any, kind: str, url: str) -> Any:
+    """Return an Arrow array of times as int64 or float64: numbers as they are, points in time in nanoseconds.
 
     Raises
     ------
     InputError
-        If one is infinite, beyond the range of nanoseconds in 64 bits, or not ISO 8601.
+        If a time is infinite, beyond the range of nanoseconds in 64 bits, or not ISO 8601.
     """
     try:
         if kind == CLOCK:
-            times = _timestamps(array, url) if tables.is_text(array.type) else array
+            times = _parse_timestamps(array, url) if tables.is_text(array.type) else array
             zone = times.type.tz if pa.types.is_timestamp(times.type) else None
             return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
         numbers = array.cast(kind)
@@ -354,36 +372,40 @@ def times_of(array: Any, kind: str, url: str) -> Any:
         raise InputError(
             f"{url} has a time out of range ({error}).", "Times are of the years 1678..2261, or numbers of 64 bits."
         ) from None
-    if kind == REAL:
+    if kind == FLOAT_TIMES:
         if len(infinite := numbers.filter(pc.is_inf(numbers))):
             raise InputError(f"{url} has the time {infinite[0].as_py()}.", "Give finite times.")
         return tables.without_nan(numbers)
     return numbers
 
 
-def _timestamps(texts: Any, url: str) -> Any:
-    """Return ISO 8601 text as timestamps in nanoseconds; without a zone it is UTC."""
+def _parse_timestamps(texts: Any, url: str) -> Any:
+    """Return an Arrow array of ISO 8601 text as timestamps in nanoseconds; a time without a zone is UTC."""
     try:
         times = pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True).dt.as_unit("ns")
     except ValueError as error:
         first = str(error).partition("\n")[0]
-        raise InputError(f"{url} has a time that is neither a number nor ISO 8601 ({first}).", _WHAT) from None
+        raise InputError(f"{url} has a time that is neither a number nor ISO 8601 ({first}).", _TIMES_REMEDY) from None
     stamps = pa.array(times, pa.timestamp("ns", "UTC"))
     # pandas takes "now" and "today" as the time of reading
     relative = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(["now", "today"], texts.type))
-    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), relative)))
-    if len(wrong):
-        raise InputError(f"{url} has the time {wrong[0].as_py()!r}.", _WHAT)
+    refused = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), relative)))
+    if len(refused):
+        raise InputError(f"{url} has the time {refused[0].as_py()!r}.", _TIMES_REMEDY)
     return stamps
 
 
-def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
-    """Return a duration as a number, in nanoseconds if times are not numbers; None if there is none.
+def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
+    """Return a setting of `sessions` that is a duration as a number in the unit of times; None if it is not set.
+
+    The unit is nanoseconds if times are points in time. `name` is the name of the setting; `kinds` are the kinds of
+    the columns.
 
     Raises
     ------
     ParameterError
-        If it is none, is not above 0, or has a unit where times are numbers, or none where they are not.
+        If the setting is no duration, is not above 0, has a unit where times are numbers, or no unit where they are
+        points in time.
     """
     text, numeric = getattr(sessions, name), kinds["time"] != CLOCK
     if text is None:
@@ -395,9 +417,9 @@ def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> floa
     try:
         duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
     except ValueError as error:
-        kind, of_times, such = ("number", "numbers", "1800") if numeric else ("duration", "no numbers", "30 min")
+        kind, times, example = ("number", "numbers", "1800") if numeric else ("duration", "no numbers", "30 min")
         raise ParameterError(
-            f"{name}={text!r} is not a {kind} ({error}).", f"Times are {of_times}: give a {kind}, such as {such}."
+            f"{name}={text!r} is not a {kind} ({error}).", f"Times are {times}: give a {kind}, such as {example}."
         ) from error
     if not 0 < duration < math.inf:
         raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")

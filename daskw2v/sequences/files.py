@@ -1,4 +1,4 @@
-"""Files of a stage: Parquet files that are written and read whole, and the identity of a result of files."""
+"""Reads and writes Parquet files of a stage, and computes the identity of a result that depends on files."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError
 from daskw2v.extras import Extra
 from daskw2v.shards.layout import digest
-from daskw2v.store.checksums import twice
+from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
@@ -19,25 +19,31 @@ pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
 def write_table(store: Store, name: str, table: Any) -> bytes:
-    """Write an Arrow table as a Parquet file, atomically, with checksums; return its bytes, equal for equal tables."""
+    """Write an Arrow table as a Parquet file, atomically, with checksums; return the file's bytes.
+
+    Equal tables have equal bytes.
+    """
     sink = io.BytesIO()
     pq.write_table(table, sink, write_page_checksum=True)
     store.write_bytes(name, content := sink.getvalue())
     return content
 
 
-def table_of_lists(column: str, items: Any, edges: Int64Array) -> Any:
-    """Return an Arrow table with a column of lists: list i is items[edges[i] : edges[i + 1]] of an Arrow array."""
-    return pa.table({column: pa.LargeListArray.from_arrays(pa.array(edges), items)})
+def make_list_table(column: str, items: Any, offsets: Int64Array) -> Any:
+    """Return an Arrow table with one column of lists, of which list i is items[offsets[i] : offsets[i + 1]].
+
+    `items` is an Arrow array; `offsets` has the shape (lists + 1,).
+    """
+    return pa.table({column: pa.LargeListArray.from_arrays(pa.array(offsets), items)})
 
 
 def read_column(store: Store, name: str, column: str) -> Any:
-    """Read a column that `write_table` wrote, as an Arrow array; raises as `read_table` does."""
+    """Return a column of a file that `write_table` wrote, as one Arrow array; raises as `read_table` does."""
     return read_table(store, name, [column]).column(column).combine_chunks()
 
 
 def read_table(store: Store, name: str, columns: Sequence[str] | None = None) -> Any:
-    """Read columns that `write_table` wrote, all by default, as an Arrow table.
+    """Return columns of a file that `write_table` wrote, all by default, as an Arrow table.
 
     Raises
     ------
@@ -54,17 +60,27 @@ def read_table(store: Store, name: str, columns: Sequence[str] | None = None) ->
         except (pa.ArrowException, OSError) as error:
             raise DamageError.of(f"{store.url}/{name}", f"is damaged ({error})") from error
 
-    return twice(read)
+    return retry_damaged(read)
 
 
-def identity_of(sources: Sequence[Source], described: Mapping[str, Any], *options: Any) -> str:
-    """Return a digest of the contents of files and of how they are read: settings by name, and other values."""
+def digest_inputs(sources: Sequence[Source], described: Mapping[str, Any], *options: Any) -> str:
+    """Return a digest of the identities of files and of how they are read.
+
+    Parameters
+    ----------
+    sources
+        The files; url, size, version and format count.
+    described
+        The settings by which the files are read, by name.
+    options
+        Further values on which the result depends.
+    """
     contents = [[source.url, source.size, source.version, source.format] for source in sources]
     return digest([contents, described, *options])
 
 
-def tuples_of(kind: type[T], entries: Sequence[Any], url: str) -> list[T]:
-    """Return the named tuples that lists in the manifest at a URL stand for.
+def parse_tuples(kind: type[T], entries: Sequence[Any], url: str) -> list[T]:
+    """Convert lists of a manifest to named tuples of a class; `url` is that of the manifest, for errors.
 
     Raises
     ------

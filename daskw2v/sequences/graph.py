@@ -23,43 +23,43 @@ from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Watching
 from daskw2v.sequences import numbering
-from daskw2v.sequences.edges import kind_of_nodes
-from daskw2v.sequences.files import identity_of, tuples_of
+from daskw2v.sequences.edges import find_node_kind
+from daskw2v.sequences.files import digest_inputs, parse_tuples
 from daskw2v.sequences.numbering import EdgePiece, GraphLayout, Names
-from daskw2v.sequences.rows import StoredEdges, deal_piece, fill_rows, graph_bytes
+from daskw2v.sequences.rows import StoredEdges, distribute_piece, graph_bytes, write_rows
 from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
 
 PART_EDGES = 1 << 21  # edges in a part of the rows, about, or half as many
-_PARTS = 8  # parts of a small graph, which may be partitioned, too
-_SHARE = 0.5  # share of a worker's memory that a graph may take; tasks need the rest
-_DIVIDED = 0.3  # share that partitions may take, one for each thread; walkers in them and their trails take as much
-_FORMAT = 2  # of the files; another one is another graph
-_MOST = 1 << 31  # nodes, whose numbers are int32
+_MIN_PARTS = 8  # parts of a small graph, which may be partitioned, too
+_GRAPH_SHARE = 0.5  # share of a worker's memory that an undivided graph may take; tasks need the rest
+_PARTITIONS_SHARE = 0.3  # share that partitions may take, one for each thread; walkers and their trails take as much
+_FORMAT = 2  # of the files; a graph in another format is built anew
+_MAX_NODES = 1 << 31  # numbers of nodes are int32
 LAYOUT = Layout("graphs/<key>", unused="graphs/<key>")
 
 
 @dataclass(frozen=True)
 class StoredGraph:
-    """A finished graph.
+    """A finished graph in the store.
 
     Parameters
     ----------
-    home
+    folder
         Folder of the graph.
     names
-        Names of its nodes, in ranges.
+        Names of all nodes, in ranges.
     name_bytes
         Bytes that all names take in memory.
     rows
-        Its edges, in parts, of which there are a power of two.
+        All edges, in parts by source; the number of parts is a power of two.
     types
-        Number of nodes of each type, by name; empty without types.
+        Number of nodes of each type, by the type's name; empty without types.
     """
 
-    home: Store
+    folder: Store
     names: tuple[Names, ...]
     name_bytes: int
     rows: tuple[StoredEdges, ...]
@@ -77,14 +77,14 @@ class StoredGraph:
 
     @property
     def n_types(self) -> int:
-        """Number of types, and of rows of a node."""
+        """Number of types, which is the number of rows of each node; 1 without types."""
         return max(1, len(self.types))
 
 
 def build_graph(
     inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Watching = "show"
 ) -> StoredGraph:
-    """Build the graph of an edge list, or return it if it was built before.
+    """Build the graph of an edge list in the work directory, or return it if it was built before.
 
     Parallel edges are combined into one with the sum of their weights. Loops are kept. Nodes are all ends of edges.
     Every block is read once, also by an interrupted build that resumes.
@@ -98,7 +98,7 @@ def build_graph(
     edges
         Layout of edges in these files.
     resources
-        How to read.
+        Options and timeout of the store, and bytes of a block.
     client
         The cluster to run on.
     listener
@@ -118,27 +118,27 @@ def build_graph(
     with listening(listener) as listen, waits_for_workers(resources, listen):
         check_cluster(client, work)
         sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listen)
-        home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
-        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "graph")
+        folder = work / LAYOUT.folder / digest_inputs(sources, edges.described, _FORMAT)
+        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "graph")
         with watching_clocks(client):
-            manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources))
-    return read_graph(home, manifest)
+            manifest = stage.make(folder.read_manifest, partial(_build, sources, edges, resources))
+    return read_graph(folder, manifest)
 
 
-def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
-    """Return the graph that a manifest describes.
+def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
+    """Return the graph in a folder that a manifest describes.
 
     Raises
     ------
     StoreError
-        If an entry is missing or of another type.
+        If an entry of the manifest is missing or of another type.
     """
-    url = f"{home.url}/{MANIFEST}"
+    url = f"{folder.url}/{MANIFEST}"
     match manifest:
         case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
-            types = _types_in(manifest.get("types", {}), url)
-            rows = tuple(tuples_of(StoredEdges, parts, url))
-            graph = StoredGraph(home, tuple(tuples_of(Names, names, url)), size, rows, types)
+            types = _check_types(manifest.get("types", {}), url)
+            rows = tuple(parse_tuples(StoredEdges, parts, url))
+            graph = StoredGraph(folder, tuple(parse_tuples(Names, names, url)), size, rows, types)
         case _:
             raise refused(url, f"describes no graph: {shown(manifest)}")
     if types and sum(types.values()) != graph.n_nodes:
@@ -148,91 +148,102 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
     return graph
 
 
-def _types_in(types: Any, url: str) -> dict[str, int]:
-    """Return how many nodes a manifest has of each type."""
+def _check_types(types: Any, url: str) -> dict[str, int]:
+    """Return the number of nodes of each type, sorted by type, from the entry `types` of a manifest; refuse another."""
     counts = types.values() if isinstance(types, dict) else [None]
-    if len(counts) > numbering.MOST_TYPES or not all(isinstance(n, int) and n > 0 for n in counts):
+    if len(counts) > numbering.MAX_TYPES or not all(isinstance(count, int) and count > 0 for count in counts):
         raise refused(url, f"holds no types of nodes: {shown(types)}")
     return dict(sorted(types.items()))
 
 
 def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, stage: OpenStage) -> dict[str, Any]:
-    home = stage.home
-    task_home = replace(home, options={**resources.storage_options, **home.options})
-    kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
+    """Build the graph of an edge list in the folder of a stage; return its manifest."""
+    folder = stage.folder
+    task_folder = replace(folder, options={**resources.storage_options, **folder.options})
+    kind = find_node_kind(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    encoded = _step(stage, "read edges", numbering.encode_block, [(block, task_home, edges, kind) for block in blocks])
-    pieces = [piece for manifest in encoded for piece in numbering.pieces_of(manifest)]
+    blocks_to_read = [(block, task_folder, edges, kind) for block in blocks]
+    encoded = _run_step(stage, "read edges", numbering.encode_block, blocks_to_read)
+    pieces = [piece for manifest in encoded for piece in numbering.parse_pieces(manifest)]
     if not pieces:
         raise InputError(
             f"There are no edges in {counted(len(sources), 'file')}.", "Check the files and the names of their columns."
         )
-    types = numbering.sorted_types(name for piece in pieces for name in piece.types)
-    jobs = [(home, number, names, types) for number, names in enumerate(numbering.ranges_of(pieces))]
-    merged = _step(stage, "number nodes", numbering.merge_range, jobs)
+    types = numbering.sort_types(name for piece in pieces for name in piece.types)
+    jobs = [(folder, number, names, types) for number, names in enumerate(numbering.divide_names(pieces))]
+    merged = _run_step(stage, "number nodes", numbering.merge_range, jobs)
     names = [part.names for part in merged]
-    rows = _fill(names, pieces, edges, types, stage)
+    rows = _write_rows(names, pieces, edges, types, stage)
     manifest = {"names": names, "name_bytes": sum(part.size for part in merged), "rows": rows}
     if types:
-        of_types = map(sum, zip(*(part.of_types for part in merged), strict=True))
-        manifest["types"] = dict(zip(types, of_types, strict=True))
+        type_counts = map(sum, zip(*(part.type_counts for part in merged), strict=True))
+        manifest["types"] = dict(zip(types, type_counts, strict=True))
     stage.finish(manifest, [part.path for part in (*names, *rows)])
     return manifest
 
 
-def _step(stage: OpenStage, step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Run the tasks of a step. Each step counts its own progress, as the number of later tasks is not known yet."""
+def _run_step(stage: OpenStage, step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Run a function once for each job, with a progress of its own; return the results in the order of the jobs.
+
+    The number of tasks of later steps is not known yet, so no progress covers all steps.
+    """
     stage.expect(len(jobs), message=step)
     return stage.map(step, function, jobs)
 
 
-def _fill(
+def _write_rows(
     names: Sequence[Names], pieces: Sequence[EdgePiece], edges: EdgeList, types: Sequence[str], stage: OpenStage
 ) -> list[StoredEdges]:
-    """Sort all edges by source and target."""
+    """Write the edges of all pieces as rows, sorted by source and target; return the parts of the rows.
+
+    `names` are the ranges of the graph's nodes, `types` the types of nodes.
+    """
     n_nodes = sum(part.size for part in names)
-    if n_nodes >= _MOST:
-        raise InputError(f"The edges have {n_nodes:,} nodes; at most {_MOST:,} are supported.", "Split the graph.")
+    if n_nodes >= _MAX_NODES:
+        raise InputError(f"The edges have {n_nodes:,} nodes; at most {_MAX_NODES:,} are supported.", "Split the graph.")
     n_edges = sum(piece.edges for piece in pieces) * (1 if edges.directed else 2)
-    n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_PARTS, n_edges / PART_EDGES))))
-    layout = GraphLayout(stage.home, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
+    n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_MIN_PARTS, n_edges / PART_EDGES))))
+    layout = GraphLayout(stage.folder, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
     jobs = [(layout, number, piece, len(pieces), names) for number, piece in enumerate(pieces)]
-    dealt = _step(stage, "deal edges", deal_piece, jobs)
-    return _step(stage, "order edges", fill_rows, [(layout, part, dealt) for part in range(n_parts)])
+    edge_paths = _run_step(stage, "deal edges", distribute_piece, jobs)
+    return _run_step(stage, "order edges", write_rows, [(layout, part, edge_paths) for part in range(n_parts)])
 
 
-def partitions_of(graph: StoredGraph, asked: int | None, client: Client) -> int:
-    """Return into how many partitions a graph is divided for walks: 1 if each worker holds all of it.
+def choose_n_partitions(graph: StoredGraph, requested: int | None, client: Client) -> int:
+    """Return the number of partitions into which a graph is divided for walks: 1 if each worker holds all of it.
 
     Parameters
     ----------
     graph
         The graph.
-    asked
-        How many the user wants; None for as few as the workers' memory allows, but one for each thread if several.
+    requested
+        The number that the user wants. None: as few as the workers' memory allows; if more than one, at least the
+        number of threads.
     client
         The cluster.
 
     Raises
     ------
     ClusterError
-        If there is no room for the graph, or for one of so many partitions.
+        If the workers have no room for the graph, or for its partitions.
     ParameterError
-        If the graph has fewer parts.
+        If more partitions are requested than the graph has parts.
     """
     await_worker(client)
-    workers, most = workers_known(client).values(), len(graph.rows)
+    workers, n_parts = workers_known(client).values(), len(graph.rows)
     memory = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
-    if asked is not None and asked > most:
-        raise ParameterError(f"partitions={asked}, but this graph has {most} parts.", f"Give {most}, or fewer.")
+    if requested is not None and requested > n_parts:
+        problem = f"partitions={requested}, but this graph has {n_parts} parts."
+        raise ParameterError(problem, f"Give {n_parts}, or fewer.")
     threads = max((worker["nthreads"] for worker in workers), default=1)
-    limits = {1 << k: _largest(graph, 1 << k) * threads / _DIVIDED for k in range(1, most.bit_length())}
-    limits[1] = _largest(graph, 1) / _SHARE
+    counts = [1 << k for k in range(1, n_parts.bit_length())]
+    limits = {n: _partition_bytes(graph, n) * threads / _PARTITIONS_SHARE for n in counts}
+    limits[1] = _partition_bytes(graph, 1) / _GRAPH_SHARE
     fitting = sorted(n for n, limit in limits.items() if limit <= memory)
-    least = 1 if 1 in fitting else total_threads(client)
-    n = asked or next((n for n in fitting if n >= least), max(fitting, default=most))
+    min_n = 1 if 1 in fitting else total_threads(client)
+    n = requested or next((n for n in fitting if n >= min_n), max(fitting, default=n_parts))
     if limits[n] > memory:
-        share = _SHARE if n == 1 else _DIVIDED
+        share = _GRAPH_SHARE if n == 1 else _PARTITIONS_SHARE
         raise ClusterError(
             f"The graph of {counted(graph.n_nodes, 'node')} and {counted(graph.n_edges, 'edge')}"
             f"{'' if n == 1 else f' in {n} partitions'} takes {format_bytes(int(limits[n] * share))} of each worker's "
@@ -243,8 +254,11 @@ def partitions_of(graph: StoredGraph, asked: int | None, client: Client) -> int:
     return n
 
 
-def _largest(graph: StoredGraph, n: int) -> int:
-    """Return the bytes of the largest of `n` partitions, with the nodes' types, and names if there is only one."""
+def _partition_bytes(graph: StoredGraph, n: int) -> int:
+    """Return the bytes in memory of the largest of `n` partitions of a graph.
+
+    They include the types of the partition's nodes, and all nodes' names if `n` is 1.
+    """
     edges, even = max(sum(part.edges for part in graph.rows[k::n]) for k in range(n)), all(p.even for p in graph.rows)
     nodes = -(-graph.n_nodes // n)
     types = nodes if graph.types else 0

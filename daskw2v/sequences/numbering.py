@@ -35,13 +35,13 @@ from daskw2v.types import Float64Array, Int32Array, UInt8Array
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
-PIECE = 1 << 21  # edges in a piece, about: 200 MB in a task's memory, 300 MB with types
+PIECE = 1 << 21  # number of edges in a piece, about: 200 MB in a task's memory, 300 MB with types
 FILE_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which splitters are drawn
 RANGE_NAMES = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
 _COLUMN, _TYPE = "name", "type"
 Name = int | str
-MOST_TYPES = 64  # of nodes; each takes 8 bytes for each node of a graph in memory
-_SHOWN = 3  # most types that a message names
+MAX_TYPES = 64  # of nodes; each takes 8 bytes for each node of a graph in memory
+_TYPES_SHOWN = 3  # most types that a message names
 
 
 class Names(NamedTuple):
@@ -60,9 +60,20 @@ class Names(NamedTuple):
 
 
 class EdgePiece(NamedTuple):
-    """A piece of a block's edges: its folder, and the number of its nodes.
+    """A piece of a block's edges.
 
-    `first` is the first node of each file; `types` are the types of its nodes, if any.
+    Parameters
+    ----------
+    path
+        Folder of the piece, below that of the graph.
+    size
+        Number of distinct nodes.
+    first
+        The first node of each file of names.
+    edges
+        Number of edges.
+    types
+        Types of the nodes, sorted; empty without types.
     """
 
     path: str
@@ -73,9 +84,9 @@ class EdgePiece(NamedTuple):
 
 
 class NameRange(NamedTuple):
-    """Names from `low` on and below `high`, where None is no limit.
+    """The range of nodes from `low` on and below `high`, where None is no limit.
 
-    `files` are the folder of each piece, and the numbers of its files that may hold such names.
+    `files` has for each piece its folder, and the numbers of its files that may hold nodes of the range.
     """
 
     low: Name | None
@@ -83,55 +94,84 @@ class NameRange(NamedTuple):
     files: list[tuple[str, range]]
 
 
-def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
-    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is the kind of the nodes.
+def encode_block(block: TextBlock, folder: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
+    """Task: read a block of an edge list and write its edges in pieces, unless an earlier run wrote them.
+
+    Parameters
+    ----------
+    block
+        The range of the file.
+    folder
+        Folder of the graph.
+    edges
+        Layout of the edges.
+    kind
+        Kind of the nodes, as `find_node_kind` returns it.
 
     Returns
     -------
     dict
-        Manifest: pieces (path, number of names, first name of each file, edges, types).
+        Manifest of the block, which `parse_pieces` reads.
     """
-    task = home / "blocks" / block.key
-    return run_once(task, task.read_manifest, partial(_encode, block, home, edges, kind))
+    task = folder / "blocks" / block.key
+    return run_once(task, task.read_manifest, partial(_encode, block, folder, edges, kind))
 
 
-def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
+def _encode(block: TextBlock, folder: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
+    """Write the edges of a block in pieces to the folder of an attempt; return the block's manifest."""
     pieces = list[dict[str, Any]]()
-    batches = (columns for columns in read_edges(block, edges, kind, home.options, home.timeout) if len(columns[0]))
-    for held in batched(batches, lambda columns: len(columns[0]), PIECE):
+    batches = (columns for columns in read_edges(block, edges, kind, folder.options, folder.timeout) if len(columns[0]))
+    for batch in batched(batches, lambda columns: len(columns[0]), PIECE):
         path = f"blocks/{block.key}/{attempt.name}/{len(pieces)}"
-        columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
-        names, types = _write_piece(home / path, columns)
+        columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*batch, strict=True)), strict=True))
+        names, types = _write_piece(folder / path, columns)
         first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
         pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
     return {"pieces": pieces}
 
 
-def pieces_of(manifest: Mapping[str, Any]) -> list[EdgePiece]:
-    """Return the pieces in a block's manifest."""
+def parse_pieces(manifest: Mapping[str, Any]) -> list[EdgePiece]:
+    """Return the pieces of edges that a block's manifest describes."""
     return [EdgePiece(p["path"], p["names"], p["first"], p["edges"], p.get("types", [])) for p in manifest["pieces"]]
 
 
 def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Write names, codes and weights; return the names, and the nodes' types."""
-    names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
+    """Write a piece of edges: its nodes, the codes of edges, and weights.
+
+    Parameters
+    ----------
+    folder
+        Folder of the piece.
+    columns
+        Arrow arrays by role, as `read_edges` yields them.
+
+    Returns
+    -------
+    names
+        Distinct nodes, sorted, an Arrow array.
+    types
+        Distinct types of the nodes, sorted; empty without types.
+    """
+    names, codes = _sort_nodes(pa.concat_arrays([columns["source"], columns["target"]]))
     pairs = codes.reshape(2, -1).T
     write_parts(folder, "codes", [0, len(pairs)], pairs, named=True)
     if (weights := columns.get("weight")) is not None:
         write_parts(folder, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
     stored, types = {_COLUMN: names}, list[str]()
     if "source_type" in columns:
-        of_nodes = pa.concat_arrays([columns["source_type"], columns["target_type"]])
-        types = sorted_types(of_nodes.unique().to_pylist())
-        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(of_nodes, types), types)))
+        node_types = pa.concat_arrays([columns["source_type"], columns["target_type"]])
+        types = sort_types(node_types.unique().to_pylist())
+        stored[_TYPE] = pa.array(types).take(
+            pa.array(find_node_types(names, codes, encode_types(node_types, types), types))
+        )
     table = pa.table(stored)
     for k, start in enumerate(range(0, len(names), FILE_NAMES)):
-        write_table(folder, _file(k), table.slice(start, FILE_NAMES))
+        write_table(folder, _file_name(k), table.slice(start, FILE_NAMES))
     return names, types
 
 
-def _sorted_codes(nodes: Any) -> tuple[Any, Int32Array]:
-    """Return the distinct nodes, sorted, and the index of each node among them."""
+def _sort_nodes(nodes: Any) -> tuple[Any, Int32Array]:
+    """Return the distinct nodes of an Arrow array, sorted, and the index of each node among these, shape (nodes,)."""
     encoded = nodes.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int32)
@@ -139,115 +179,147 @@ def _sorted_codes(nodes: Any) -> tuple[Any, Int32Array]:
     return encoded.dictionary.take(order), rank[encoded.indices.to_numpy()]
 
 
-def _file(number: int) -> str:
+def _file_name(number: int) -> str:
+    """Return the name of a file of nodes by its number."""
     return f"names-{number}.parquet"
 
 
-def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
-    """Divide all names at splitters; a range has about as many names of all pieces as another."""
+def divide_names(pieces: Sequence[EdgePiece]) -> list[NameRange]:
+    """Divide the nodes of all pieces into ranges with about `RANGE_NAMES` nodes each, counted once for each piece."""
     firsts = ((piece, k, name) for piece in pieces for k, name in enumerate(piece.first))
-    # The first names of files, sorted, and how many names are in these
+    # The first node of each file, sorted, and the number of nodes in the file
     sizes = sorted((name, min(FILE_NAMES, piece.size - k * FILE_NAMES)) for piece, k, name in firsts)
-    before = [0, *accumulate(size for _, size in sizes)]
+    starts = [0, *accumulate(size for _, size in sizes)]
     splitters = [
         name
-        for (name, _), (at, after) in zip(sizes, pairwise(before), strict=True)
-        if at // RANGE_NAMES < after // RANGE_NAMES
+        for (name, _), (start, stop) in zip(sizes, pairwise(starts), strict=True)
+        if start // RANGE_NAMES < stop // RANGE_NAMES
     ]
     limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
     return [
-        NameRange(low, high, [(piece.path, _files_between(piece.first, low, high)) for piece in pieces])
+        NameRange(low, high, [(piece.path, _find_files(piece.first, low, high)) for piece in pieces])
         for low, high in pairwise(limits)
     ]
 
 
-def _files_between(first: list[Any], low: Name | None, high: Name | None) -> range:
-    """Return the numbers of the files that may hold names between limits; `first` is the first name of each."""
+def _find_files(first: list[Any], low: Name | None, high: Name | None) -> range:
+    """Return the numbers of the files that may hold nodes from `low` on and below `high`, where None is no limit.
+
+    `first` is the first node of each file, ascending.
+    """
     begin = 0 if low is None else max(0, bisect_right(first, low) - 1)
     return range(begin, len(first) if high is None else bisect_left(first, high))
 
 
-class Merged(NamedTuple):
-    """The nodes of a range: their files, the bytes of their names, and the number of nodes of each type."""
+class MergedRange(NamedTuple):
+    """The distinct nodes of a range: their file, the bytes of their names in memory, and the nodes of each type."""
 
     names: Names
     size: int
-    of_types: list[int]
+    type_counts: list[int]
 
 
-def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]) -> Merged:
-    """Task: write the distinct nodes of a range, sorted, with the codes of their types, and the ranks of each piece's.
+def merge_range(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> MergedRange:
+    """Task: write the distinct nodes of a range, sorted, the codes of their types, and the ranks of each piece's nodes.
+
+    Parameters
+    ----------
+    folder
+        Folder of the graph.
+    number
+        Number of the range.
+    limits
+        The range.
+    types
+        Types of all nodes, sorted; empty without types.
 
     Raises
     ------
     InputError
         If a node has two types.
     """
-    parts = [[_between(home / path, k, names, types) for k in numbers] for path, numbers in names.files]
+    parts = [[_read_between(folder / path, k, limits, types) for k in numbers] for path, numbers in limits.files]
     files = [file for part in parts for file in part]
-    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
+    distinct, ranks = _sort_nodes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
-    edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
-    write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
-    write_table(home / path, _file(0), pa.table({_COLUMN: distinct}))
-    of_types = list[int]()
+    offsets = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
+    write_parts(folder / path, "ranks", offsets, ranks[:, None], named=True)
+    write_table(folder / path, _file_name(0), pa.table({_COLUMN: distinct}))
+    type_counts = list[int]()
     if types:
-        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
-        write_parts(home / path, "types", [0, len(codes)], codes[:, None], named=True)
-        of_types = np.bincount(codes, minlength=len(types)).tolist()
-    return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
+        codes = find_node_types(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
+        write_parts(folder / path, "types", [0, len(codes)], codes[:, None], named=True)
+        type_counts = np.bincount(codes, minlength=len(types)).tolist()
+    return MergedRange(Names(path, len(distinct)), distinct.nbytes, type_counts)
 
 
-def _between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
-    """Return the names of a file that are in a range, and the codes of their types, if any."""
-    table = read_table(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+def _read_between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+    """Return the nodes of the file `number` of a piece that are in a range, and the codes of their types.
+
+    The nodes are an Arrow array, the codes have the shape (nodes,), or (0,) without types.
+    """
+    table = read_table(folder, _file_name(number), [_COLUMN, _TYPE] if types else [_COLUMN])
     names = table.column(_COLUMN).combine_chunks()
-    codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
-    begin = 0 if limits.low is None else _below(names, limits.low)
-    end = len(names) if limits.high is None else _below(names, limits.high)
+    codes = encode_types(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
+    begin = 0 if limits.low is None else _count_below(names, limits.low)
+    end = len(names) if limits.high is None else _count_below(names, limits.high)
     return names.slice(begin, end - begin), codes[begin:end]
 
 
-def _below(names: Any, limit: Name) -> int:
-    """Return how many names are below a limit."""
+def _count_below(names: Any, limit: Name) -> int:
+    """Return how many nodes of an Arrow array are less than a limit."""
     return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
 
 
-def read_names(home: Store, names: Sequence[Names]) -> Any:
-    """Read sorted nodes as an Arrow array of int64 or large_string.
+def read_names(folder: Store, names: Sequence[Names]) -> Any:
+    """Return all nodes of a graph, sorted, as an Arrow array of int64, uint64 or large_string.
+
+    `folder` is the graph's; `names` are its ranges of nodes.
 
     Raises
     ------
     DamageError
         If a file is missing or damaged.
     """
-    return pa.concat_arrays(list(each_range(home, names)))
+    return pa.concat_arrays(list(read_name_ranges(folder, names)))
 
 
-def each_range(home: Store, names: Sequence[Names]) -> Iterator[Any]:
-    """Read the nodes of one range after the other; raises as `read_names` does."""
+def read_name_ranges(folder: Store, names: Sequence[Names]) -> Iterator[Any]:
+    """Yield the nodes of each range as an Arrow array; raises as `read_names` does."""
     for part in names:
-        yield read_column(home / part.path, _file(0), _COLUMN)
+        yield read_column(folder / part.path, _file_name(0), _COLUMN)
 
 
-def each_types(home: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
-    """Read the codes of the types of the nodes of one range after the other; raises as `read_names` does."""
+def read_type_ranges(folder: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
+    """Yield the codes of the types of the nodes of each range, shape (nodes,); raises as `read_names` does."""
     for part in names:
-        yield read_part(home / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
+        yield read_part(folder / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
 
 
-def read_types(home: Store, names: Sequence[Names]) -> UInt8Array:
-    """Task: read the codes of the types of all nodes; workers of one host share them. Raises as `read_names` does."""
-    return share(np.concatenate(list(each_types(home, names))))
+def read_types(folder: Store, names: Sequence[Names]) -> UInt8Array:
+    """Task: return the codes of the types of all nodes, shape (nodes,), in memory that workers of one host share.
+
+    Raises as `read_names` does.
+    """
+    return share(np.concatenate(list(read_type_ranges(folder, names))))
 
 
 class GraphLayout(NamedTuple):
-    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
+    """What all tasks of a graph know of it.
 
-    `types` are the types of nodes, if any.
+    Parameters
+    ----------
+    folder
+        Folder of the graph.
+    n_nodes, n_parts
+        Number of nodes, and of parts into which its rows are divided.
+    directed, weighted
+        Whether edges lead only from source to target; whether they have weights.
+    types
+        Types of nodes, sorted; empty without types.
     """
 
-    home: Store
+    folder: Store
     n_nodes: int
     n_parts: int
     directed: bool
@@ -258,76 +330,86 @@ class GraphLayout(NamedTuple):
 def read_piece(
     layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names]
 ) -> tuple[Int32Array, UInt8Array, Float64Array]:
-    """Return the edges of the piece `number`, as numbers of nodes.
+    """Return the edges of a piece, as numbers of nodes.
+
+    Parameters
+    ----------
+    layout
+        The graph.
+    number, piece, n_pieces
+        Index of the piece among all pieces of the graph, the piece, and how many there are.
+    ranges
+        The ranges of the graph's nodes.
 
     Returns
     -------
     pairs
         Source and target, shape (n, 2).
     types
-        Codes of their types, shape (n, 2), or (n, 0) without types.
+        Codes of the types of source and target, shape (n, 2), or (n, 0) without types.
     weights
-        Shape (n,).
+        Weight of each edge, shape (n,); 1 without weights.
     """
-    folder, numbers, base = layout.home / piece.path, [], 0
+    piece_folder, numbers, base = layout.folder / piece.path, [], 0
     for part in ranges:
-        numbers.append(base + read_part(layout.home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
+        numbers.append(base + read_part(layout.folder / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
         base += part.size
-    codes = read_part(folder, "codes", 1, 0, np.int32, 2)
-    weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if layout.weighted else np.ones(len(codes))
+    codes = read_part(piece_folder, "codes", 1, 0, np.int32, 2)
+    weights = read_part(piece_folder, "weights", 1, 0, np.float64, 1)[:, 0] if layout.weighted else np.ones(len(codes))
     types = np.empty((len(codes), 0), np.uint8)
     if layout.types:
-        files = (read_column(folder, _file(k), _TYPE) for k in range(len(piece.first)))
-        types = np.concatenate([codes_of(file, layout.types) for file in files])[codes]
+        files = (read_column(piece_folder, _file_name(k), _TYPE) for k in range(len(piece.first)))
+        types = np.concatenate([encode_types(file, layout.types) for file in files])[codes]
     return np.concatenate(numbers)[codes], types, weights
 
 
-def sorted_types(types: Iterable[str]) -> list[str]:
-    """Return distinct types, sorted.
+def sort_types(types: Iterable[str]) -> list[str]:
+    """Return the distinct types of nodes, sorted.
 
     Raises
     ------
     InputError
-        If there are more than `MOST_TYPES`.
+        If there are more than `MAX_TYPES`.
     """
     distinct = sorted({*types})
-    if len(distinct) > MOST_TYPES:
+    if len(distinct) > MAX_TYPES:
         raise InputError(
-            f"Nodes have {len(distinct):,} types ({', '.join(distinct[:_SHOWN])}, ...); at most {MOST_TYPES} are "
+            f"Nodes have {len(distinct):,} types ({', '.join(distinct[:_TYPES_SHOWN])}, ...); at most {MAX_TYPES} are "
             "supported.",
             "Check the columns of types, or join types that walks need not tell apart.",
         )
     return distinct
 
 
-def codes_of(names: Any, types: Sequence[str]) -> UInt8Array:
-    """Return the codes of an Arrow array of names of types, shape (names,)."""
+def encode_types(names: Any, types: Sequence[str]) -> UInt8Array:
+    """Return the code of each type in an Arrow array, which is its index in `types`, shape (names,)."""
     codes = pc.index_in(names, value_set=pa.array(types, names.type))
     return np.asarray(codes.to_numpy(), np.uint8)
 
 
-def one_each(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[str]) -> UInt8Array:
-    """Return the code of each node's type.
+def find_node_types(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[str]) -> UInt8Array:
+    """Return the code of each node's type, shape (names,).
 
     Parameters
     ----------
     names
         Names of the nodes, an Arrow array.
     nodes, codes
-        Indices of nodes, each at least once, and the codes of their types, shape (n,).
+        Indices in `names`, each of them once or more, and the code of the type of each, both of shape (n,).
     types
-        All types.
+        Names of all types by their codes.
 
     Raises
     ------
     InputError
         If a node has two types.
     """
-    code_of = np.empty(len(names), np.uint8)
-    code_of[nodes] = codes
-    other = np.flatnonzero(code_of[nodes] != codes)
-    if len(other):
-        node, code = nodes[other[0]], codes[other[0]]
-        both = " and ".join(sorted([types[code], types[code_of[node]]]))
-        raise InputError(f"The node {names[node].as_py()!r} has two types, {both}.", "Give it the same one everywhere.")
-    return code_of
+    code_by_node = np.empty(len(names), np.uint8)
+    code_by_node[nodes] = codes
+    conflicts = np.flatnonzero(code_by_node[nodes] != codes)
+    if len(conflicts):
+        node, code = nodes[conflicts[0]], codes[conflicts[0]]
+        type_names = " and ".join(sorted([types[code], types[code_by_node[node]]]))
+        name = names[node].as_py()
+        raise InputError(f"The node {name!r} has two types, {type_names}.", "Give it the same one everywhere.")
+    return code_by_node

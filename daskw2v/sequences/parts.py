@@ -6,12 +6,12 @@
                         ended-markets.parquet, open-markets.parquet   how often items are in markets, in sessions that
                                               ended or are open, if events name these
 
-A part of the events has a folder, named by its files and by what was carried to it. So a part is made anew where one of
-its files changed, and the parts behind it only if that changes what is carried to them.
+The folder of a part is named by its files and by the events carried over to it. So a part is written again if one of
+its files changed, and later parts only if the events carried over to them changed.
 
 Dask's dataframes bring the events of a user together from all files of a part. A task then cuts the events of several
-users. With `per`, parts are read in their order, each once: the events of sessions that are open at the end of one are
-carried over to the next. So a new file costs its own events and those carried to it.
+users. With `per`, parts are read in their order, each once: the events of sessions that are open at the end of a part
+are carried over to the next part. So for a new file only its events and the carried events are read.
 """
 
 import hashlib
@@ -40,9 +40,9 @@ from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import DamageError, InputError, ParameterError, counted
 from daskw2v.extras import Extra, needed
 from daskw2v.progress import Listener, Progress
-from daskw2v.sequences.cutting import Cut, arrow_array, divide, sessions_of
-from daskw2v.sequences.events import EXTRA, EventTable, duration_of, latest_of, read_events
-from daskw2v.sequences.files import identity_of, read_table, table_of_lists, tuples_of, write_table
+from daskw2v.sequences.cutting import Cut, cut_sessions, split_ended, to_arrow
+from daskw2v.sequences.events import EXTRA, EventTable, find_latest, parse_duration, read_events
+from daskw2v.sequences.files import digest_inputs, make_list_table, parse_tuples, read_table, write_table
 from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.tables import check_table
 from daskw2v.store.limits import refused, shown, typed
@@ -57,12 +57,12 @@ ENDED, OPEN, CARRIED = "ended", "open", "carried"
 MARKETS = {ENDED: "ended-markets", OPEN: "open-markets"}  # role of the counts of these sessions' items in markets
 _CSV = {TEXT.name: CSV.name}  # files of any name that no other format has
 _STAGE = "sessions"
-_UNPACKED = 8  # bytes in memory for each byte of a file, about
-_JOINED = 8  # tables of counts that are joined at once
+_MEMORY_RATIO = 8  # bytes in memory for each byte of a file, about
+_TABLES_AT_ONCE = 8  # tables of counts that one task adds up
 
 
 class File(NamedTuple):
-    """A file of a part: ENDED, OPEN or CARRIED, or one of MARKETS; its name, size and digest."""
+    """A file of a part of the events: its role (ENDED, OPEN, CARRIED or a value of MARKETS), name, bytes and digest."""
 
     role: str
     name: str
@@ -70,51 +70,52 @@ class File(NamedTuple):
     digest: str
 
     @classmethod
-    def write(cls, home: Store, role: str, name: str, table: Any) -> Self:
-        """Write a table of Arrow to a file, and describe the file."""
-        content = write_table(home, name, table)
+    def write(cls, folder: Store, role: str, name: str, table: Any) -> Self:
+        """Write an Arrow table to a Parquet file in a folder, and return its description."""
+        content = write_table(folder, name, table)
         return cls(role, name, len(content), hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
 @dataclass(frozen=True)
 class EventPart:
-    """A part of the events whose sessions are written.
+    """A part of the events whose sessions are written. All fields but `folder` are keys of its manifest.
 
     Parameters
     ----------
-    home
-        Its folder.
+    folder
+        The folder of the part's files.
     files
-        What it holds.
+        The files in the folder, without the manifest.
     events, late
-        Number of events, carried ones included, and number of events earlier than the latest one of the parts before.
+        Number of events, with those carried over to the part; number of events earlier than the latest event of the
+        parts before.
     latest
-        Time of the latest event up to its end, as text; "" if there was none.
+        Time of the latest event of this and all earlier parts, a number as text; "" if no time was read.
     kinds
         Type of each column, in the order of `EventTable.kinds`.
     """
 
-    home: Store
+    folder: Store
     files: tuple[File, ...]
     events: int
     late: int
     latest: str
     kinds: tuple[str, ...]
 
-    def of(self, role: str) -> list[File]:
-        """Return the files of a role."""
+    def files_with_role(self, role: str) -> list[File]:
+        """Return the files of the part that have a role."""
         return [file for file in self.files if file.role == role]
 
-    def sources(self, roles: Collection[str]) -> Iterator[Source]:
-        """Yield the files whose role is in `roles`, as files of text."""
+    def text_sources(self, roles: Collection[str]) -> Iterator[Source]:
+        """Yield the part's files whose role is in `roles`, as files that `train` reads as text."""
         for file in self.files:
             if file.role in roles:
-                name = f"{LAYOUT.folder}/{self.home.name}/{file.name}"
-                yield Source(f"{self.home.url}/{file.name}", file.size, "", PARQUET.name, None, name)
+                name = f"{LAYOUT.folder}/{self.folder.name}/{file.name}"
+                yield Source(f"{self.folder.url}/{file.name}", file.size, "", PARQUET.name, None, name)
 
 
-def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source]]:
-    """Return the files of each part: all files, one file, or consecutive files of a folder."""
+def group_sources(sources: Sequence[Source], sessions: Sessions) -> list[list[Source]]:
+    """Return the files of each part, by `Sessions.per`: all files, one file, or consecutive files of a folder."""
     match sessions.per:
         case None:
             return [list(sources)]
@@ -123,30 +124,30 @@ def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source
     return [list(group) for _, group in groupby(sources, lambda source: source.url.rpartition("/")[0])]
 
 
-def find_part(home: Store) -> EventPart | None:
-    """Return a part that was written; None if it was not, or if a file is missing or cut short.
+def read_event_part(folder: Store) -> EventPart | None:
+    """Read the finished part in a folder; None if there is no manifest, or a file is missing or has another size.
 
     Raises
     ------
     StoreError
-        If its manifest is damaged, or says something else.
+        If the manifest is damaged, or describes no sessions.
     """
-    manifest = home.read_manifest()
+    manifest = folder.read_manifest()
     if manifest is None:
         return None
-    url = f"{home.url}/{MANIFEST}"
+    url = f"{folder.url}/{MANIFEST}"
     values = {name: value for name, value in manifest.items() if name in EventPart.__dataclass_fields__}
     if not isinstance(files := values.get("files"), list):
         raise refused(url, f"describes no sessions: {shown(manifest)}")
-    part = typed(EventPart, {**values, "files": tuples_of(File, files, url)}, url, home=home)
-    sizes = home.sizes()
+    part = typed(EventPart, {**values, "files": parse_tuples(File, files, url)}, url, folder=folder)
+    sizes = folder.sizes()
     return part if all(sizes.get(file.name) == file.size for file in part.files) else None
 
 
 def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
-    """Yield tables of Arrow that say how often items are in markets, in the sessions of files of text.
+    """Yield Arrow tables of how often each item is in each market, in the sessions that `sources` hold.
 
-    Parts whose events name no markets have no table.
+    The columns are those of `vocabulary.markets`. Parts whose events name no markets have no table.
 
     Raises
     ------
@@ -154,12 +155,12 @@ def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
         If a part is gone or damaged.
     """
     paths = (source.name.split("/") for source in sources if source.name.startswith(f"{LAYOUT.folder}/"))
-    for folder, role in dict.fromkeys((part, file.partition("-")[0]) for _, part, file in paths):
-        home = work / LAYOUT.folder / folder
-        if (part := find_part(home)) is None:
-            raise DamageError.of(f"{home.url}/{MANIFEST}", "is gone, or a file that it names")
-        for file in part.of(MARKETS[role]):
-            yield read_table(home, file.name)
+    for name, role in dict.fromkeys((part, file.partition("-")[0]) for _, part, file in paths):
+        folder = work / LAYOUT.folder / name
+        if (part := read_event_part(folder)) is None:
+            raise DamageError.of(f"{folder.url}/{MANIFEST}", "is gone, or a file that it names")
+        for file in part.files_with_role(MARKETS[role]):
+            yield read_table(folder, file.name)
 
 
 def write_sessions(
@@ -183,15 +184,15 @@ def write_sessions(
     work
         The work directory, which all workers can reach.
     sessions
-        How to cut sessions.
+        The rules by which sessions are cut.
     params
-        `column` names the column of lists; `window` is how far items see each other.
+        `column` names the column of lists; `window` is the distance up to which items are contexts of each other.
     resources
-        How to read.
+        Options and timeout of the store, and bytes of a block.
     client
-        Returns the cluster; called if sessions must be written.
+        Returns the client of the cluster; called only if sessions must be written.
     listener
-        Called with the progress; the last message says how much was read.
+        Called with the progress; the last message says how many bytes were read.
 
     Returns
     -------
@@ -206,7 +207,7 @@ def write_sessions(
     ParameterError
         If a duration is none or has no unit, or goals are asked for with windows that shrink.
     DamageError
-        If what an earlier part handed on is damaged.
+        If the events that an earlier part carries over are damaged.
     MissingExtraError
         If pandas or pyarrow is not installed.
     """
@@ -223,21 +224,22 @@ def write_sessions(
         check_table(source)
     writer = _Writer(work, sessions, params, resources, client, listener)
     parts = list[EventPart]()
-    for group in groups_of(sources, sessions):
-        parts.append(writer.part(group, parts[-1] if parts else None))
+    for group in group_sources(sources, sessions):
+        parts.append(writer.make_part(group, parts[-1] if parts else None))
     writer.report(sources, parts)
-    written = [source for part in parts for source in part.sources([ENDED, OPEN] if part is parts[-1] else [ENDED])]
-    if not written:
+    roles = ((part, [ENDED, OPEN] if part is parts[-1] else [ENDED]) for part in parts)
+    text_sources = [source for part, names in roles for source in part.text_sources(names)]
+    if not text_sources:
         raise InputError(
             f"There is no session of {counted(sessions.least, 'item')} or more in {counted(len(sources), 'file')}.",
             "Give a longer gap, or a lower least.",
         )
-    return written
+    return text_sources
 
 
 @dataclass
 class _Writer:
-    """Writes the parts of one call, and counts what it reads."""
+    """Writes the parts of one call of `write_sessions`; counts the parts written and the bytes read."""
 
     work: Store
     sessions: Sessions
@@ -248,112 +250,128 @@ class _Writer:
     written: int = 0
     read: int = 0
 
-    def part(self, files: Sequence[Source], before: EventPart | None) -> EventPart:
-        """Find or write a part."""
-        handed_on, previous = None, before if self.sessions.carries else None
-        if previous is not None:  # what this part depends on
-            handed_on = [previous.latest, previous.kinds, [file.digest for file in previous.of(CARRIED)]]
+    def make_part(self, files: Sequence[Source], previous: EventPart | None) -> EventPart:
+        """Return the part of the events in `files`, written unless it exists; `previous` is None for the first part."""
+        carried_inputs, carrying_part = None, previous if self.sessions.carries else None
+        if carrying_part is not None:
+            digests = [file.digest for file in carrying_part.files_with_role(CARRIED)]
+            carried_inputs = [carrying_part.latest, carrying_part.kinds, digests]
         window = 0 if self.sessions.goal is None else self.params.window
-        identity = identity_of(files, asdict(self.sessions), self.params.column, window, handed_on)
-        home = self.work / LAYOUT.folder / identity
-        stage = Stage(self.work, home, self._runner, self.listener, _STAGE, "files")
-        return stage.make(partial(find_part, home), partial(self._write, files, previous))
+        identity = digest_inputs(files, asdict(self.sessions), self.params.column, window, carried_inputs)
+        folder = self.work / LAYOUT.folder / identity
+        stage = Stage(self.work, folder, self._connect, self.listener, _STAGE, "files")
+        return stage.make(partial(read_event_part, folder), partial(self._write_part, files, carrying_part))
 
-    def _runner(self) -> RunTasks:
-        """Return what runs tasks on the cluster, which is checked."""
+    def _connect(self) -> RunTasks:
+        """Connect to the cluster and check it; return the function that runs tasks on it."""
         client = self.client()
         check_cluster(client, self.work)
         return partial(run_tasks, client)
 
     def report(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
-        """Report how much was read, and how many events came late."""
+        """Report how much of the files was read, and how many events are late."""
         size, late = sum(source.size for source in sources), sum(part.late for part in parts)
-        of_parts = f"{self.written} of {counted(len(parts), 'part')}"
-        message = f"read {format_bytes(self.read)} of {format_bytes(size)} in {of_parts}"
+        message = f"read {format_bytes(self.read)} of {format_bytes(size)} "
+        message += f"in {self.written} of {counted(len(parts), 'part')}"
         if late:
             message += f"; {counted(late, 'event')} later than the part of their time"
         self.listener(Progress(_STAGE, len(parts), len(parts), "parts", message=message))
 
-    def _write(self, files: Sequence[Source], before: EventPart | None, stage: OpenStage) -> EventPart:
-        client, carried = self.client(), [] if before is None else before.of(CARRIED)
+    def _write_part(self, files: Sequence[Source], previous: EventPart | None, stage: OpenStage) -> EventPart:
+        """Write the sessions of the events in `files` and of the events that `previous`, if any, carries over."""
+        client, carried = self.client(), [] if previous is None else previous.files_with_role(CARRIED)
         size = sum(source.size for source in files) + sum(file.size for file in carried)
-        n_files = max(1, math.ceil(_UNPACKED * size / self.resources.block_bytes))
+        n_files = max(1, math.ceil(_MEMORY_RATIO * size / self.resources.block_bytes))
         stage.expect(n_files)
         with waits_for_workers(self.resources, self.listener), watching_clocks(client), silencing_shuffles():
-            known = {} if before is None else dict(zip(self.sessions.roles, before.kinds, strict=True))
+            known = {} if previous is None else dict(zip(self.sessions.roles, previous.kinds, strict=True))
             table = read_events(files, self.sessions, self.resources, stage, known)
-            cut, late = self._cut(table, before, stage)
-            frame = table.frame if before is None else _with_carried(table.frame, before)
+            cut, late = self._find_cut(table, previous, stage)
+            frame = table.frame if previous is None else _add_carried(table.frame, previous)
             frames = frame.shuffle("user", npartitions=n_files, shuffle_method="p2p").to_delayed()
             write = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2)
             jobs = [
-                write(users, stage.home, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
+                write(users, stage.folder, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
             ]
             outputs, counts = zip(*jobs, strict=True)
-            markets = [_write_markets(counts, role, stage.home) for role in MARKETS] if self.sessions.market else []
-            made = gather(client, client.compute([*outputs, *markets]), "Sessions")
-        written, n_events = tuple(file for _, of_users in made for file in of_users), sum(n for n, _ in made)
+            markets = [_write_markets(counts, role, stage.folder) for role in MARKETS] if self.sessions.market else []
+            results = gather(client, client.compute([*outputs, *markets]), "Sessions")
+        written, n_events = tuple(file for _, files in results for file in files), sum(n for n, _ in results)
         latest = "" if cut.latest is None else repr(cut.latest)
-        part = EventPart(stage.home, written, n_events, late, latest, tuple(table.kinds.values()))
-        manifest = {name: value for name, value in asdict(part).items() if name != "home"}
+        part = EventPart(stage.folder, written, n_events, late, latest, tuple(table.kinds.values()))
+        manifest = {name: value for name, value in asdict(part).items() if name != "folder"}
         stage.finish(manifest, [file.name for file in written])
         stage.report(n_files, counted(n_events, "event"))
         self.read += size
         self.written += 1
         return part
 
-    def _cut(self, table: EventTable, before: EventPart | None, stage: OpenStage) -> tuple[Cut, int]:
-        """Return how to cut, and the number of late events; times are read where the latest one counts."""
-        gap, half_life = (duration_of(self.sessions, name, table.kinds) for name in ("gap", "half_life"))
+    def _find_cut(self, table: EventTable, previous: EventPart | None, stage: OpenStage) -> tuple[Cut, int]:
+        """Return the rules by which sessions are cut, and the number of late events.
+
+        Times are read only where the time of the latest event matters.
+        """
+        gap, half_life = (parse_duration(self.sessions, name, table.kinds) for name in ("gap", "half_life"))
         cut = Cut(gap, half_life=half_life, window=self.params.window)
         if half_life is None and not self.sessions.carries:
             return cut, 0
-        earlier = json.loads(before.latest) if before is not None and before.latest else None
+        earlier = json.loads(previous.latest) if previous is not None and previous.latest else None
         jobs = [(part, table.kinds["time"], table.reading, earlier) for part in table.parts]
-        of_parts = stage.map("find times", latest_of, jobs, 0) if jobs else []
-        known = [latest for latest in (earlier, *(latest for latest, _ in of_parts)) if latest is not None]
-        return cut._replace(latest=max(known, default=None)), sum(n for _, n in of_parts)
+        results = stage.map("find times", find_latest, jobs, 0) if jobs else []
+        times = [time for time in (earlier, *(latest for latest, _ in results)) if time is not None]
+        return cut._replace(latest=max(times, default=None)), sum(n for _, n in results)
 
 
-def _with_carried(frame: Any, before: EventPart) -> Any:
-    """Return a dataframe of Dask with the events that a part carries over to it."""
-    frames, names = needed("dask.dataframe", EXTRA), [file.name for file in before.of(CARRIED)]
+def _add_carried(frame: Any, part: EventPart) -> Any:
+    """Return a Dask dataframe of events with the events added that an earlier part carries over."""
+    frames, names = needed("dask.dataframe", EXTRA), [file.name for file in part.files_with_role(CARRIED)]
     if not names:
         return frame
-    read = partial(_read_carried, home=before.home, types=dict(frame.dtypes))
+    read = partial(_read_carried, folder=part.folder, types=dict(frame.dtypes))
     return frames.concat([frame, frames.from_map(read, names, meta=frame._meta)])
 
 
-def _read_carried(name: str, home: Store, types: dict[str, Any]) -> Any:
-    """Task: read events that were carried over."""
-    return read_table(home, name).to_pandas().astype(types)
+def _read_carried(name: str, folder: Store, types: dict[str, Any]) -> Any:
+    """Task: read a file of carried events as a pandas dataframe with columns of these types."""
+    return read_table(folder, name).to_pandas().astype(types)
 
 
 def _write_users(
-    events: Any, home: Store, number: int, sessions: Sessions, cut: Cut, column: str
+    events: Any, folder: Store, number: int, sessions: Sessions, cut: Cut, column: str
 ) -> tuple[tuple[int, list[File]], dict[str, Any]]:
-    """Task: write the sessions of users; return the number of events and the files, and the items by market."""
-    ended, unfinished = divide(events, sessions, cut)
+    """Task: write the sessions of a pandas dataframe of events.
+
+    Returns
+    -------
+    outputs
+        The number of events, and the files written.
+    counts
+        For the roles ENDED and OPEN, an Arrow table of how often each item is in each market.
+    """
+    ended, still_open = split_ended(events, sessions, cut)
     tables, counts = dict[str, Any](), dict[str, Any]()
-    for role, rows in ((ENDED, ended), (OPEN, unfinished)):
-        items, edges, counts[role] = sessions_of(rows, sessions, cut)
+    for role, rows in ((ENDED, ended), (OPEN, still_open)):
+        items, edges, counts[role] = cut_sessions(rows, sessions, cut)
         if len(items):
-            tables[role] = table_of_lists(column, items, edges)
-    if len(unfinished):
-        tables[CARRIED] = pa.table({name: arrow_array(unfinished[name]) for name in unfinished})
-    files = [File.write(home, role, f"{role}-{number:06d}.parquet", table) for role, table in tables.items()]
+            tables[role] = make_list_table(column, items, edges)
+    if len(still_open):
+        tables[CARRIED] = pa.table({name: to_arrow(still_open[name]) for name in still_open})
+    files = [File.write(folder, role, f"{role}-{number:06d}.parquet", table) for role, table in tables.items()]
     return (len(events), files), counts
 
 
-def _write_markets(counts: Sequence[Any], role: str, home: Store) -> Any:
-    """Return a Delayed that writes how often items are in markets, in sessions of a role, from counts by role."""
+def _write_markets(counts: Sequence[Any], role: str, folder: Store) -> Any:
+    """Return a Delayed that adds up tables of counts and writes how often items are in markets, for one role.
+
+    `counts` are Delayeds of the second output of `_write_users`.
+    """
     delayed = needed("dask", EXTRA).delayed
-    join, tables = delayed(add_up, pure=False), [of_users[role] for of_users in counts]
-    while len(tables) > 1:  # few at a time, so that pairs that all have are held once
-        tables = [join(tables[first : first + _JOINED]) for first in range(0, len(tables), _JOINED)]
-    return delayed(_write_counts, pure=False)(tables[0], home, MARKETS[role])
+    join, tables = delayed(add_up, pure=False), [by_role[role] for by_role in counts]
+    while len(tables) > 1:  # few at a time, so that a task holds a pair that all tables have only a few times
+        tables = [join(tables[first : first + _TABLES_AT_ONCE]) for first in range(0, len(tables), _TABLES_AT_ONCE)]
+    return delayed(_write_counts, pure=False)(tables[0], folder, MARKETS[role])
 
 
-def _write_counts(counts: Any, home: Store, role: str) -> tuple[int, list[File]]:
-    """Task: write how often items are in markets; return no events, and the file."""
-    return 0, [File.write(home, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []
+def _write_counts(counts: Any, folder: Store, role: str) -> tuple[int, list[File]]:
+    """Task: write how often items are in markets; return 0 events, and the file, none for an empty table."""
+    return 0, [File.write(folder, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []

@@ -23,21 +23,21 @@ def step_probabilities(
     node, previous
         Current node of the walk, and the one before it; None at the start.
     p, q
-        As in `walk`.
+        Settings of `Walks`: a step back has the bias 1/p, a step to no neighbour of the previous node 1/q.
     """
-    mass = _weights(graph, node)
+    mass = _edge_weights(graph, node)
     if previous is not None:
-        bias = np.where(_weights(graph, previous) > 0, 1.0, 1 / q)
+        bias = np.where(_edge_weights(graph, previous) > 0, 1.0, 1 / q)
         bias[previous] = 1 / p
         mass *= bias
     return mass / mass.sum() if mass.any() else mass
 
 
-def _weights(graph: GraphRows, node: int) -> Float64Array:
-    """Return the weight of a node's edge to each node, 0 without an edge."""
+def _edge_weights(graph: GraphRows, node: int) -> Float64Array:
+    """Return the weight of a node's edge to each node, 0 without an edge, shape (nodes,)."""
     row, weights = slice(graph.starts[node], graph.starts[node + 1]), np.zeros(len(graph.starts) - 1)
-    sums = graph.weights[row] if len(graph.weights) else np.arange(1.0, row.stop - row.start + 1)
-    weights[graph.targets[row]] = np.diff(sums, prepend=0.0)
+    cumulative = graph.weights[row] if len(graph.weights) else np.arange(1.0, row.stop - row.start + 1)
+    weights[graph.targets[row]] = np.diff(cumulative, prepend=0.0)
     return weights
 
 
@@ -49,7 +49,7 @@ def metapath_walk(
     key: np.uint64,
     first: int,
 ) -> list[int]:
-    """Return a walk along a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2).
+    """Return the nodes of a walk along a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2).
 
     Parameters
     ----------
@@ -60,21 +60,21 @@ def metapath_walk(
     metapath
         Types of the nodes of a walk, of which the last is the first.
     length
-        Most nodes of the walk.
+        Greatest number of nodes of the walk.
     key
-        Stream of the draws of all walks.
+        Key of the random numbers of all walks.
     first
         First node.
     """
     walk, cycle = [first], metapath[:-1]
-    own = draws(key, np.array([first], np.uint64))
+    stream = draws(key, np.array([first], np.uint64))
     while len(walk) < length:
-        wanted = cycle[len(walk) % len(cycle)]
-        row = [(node, weight) for node, weight in sorted(edges[walk[-1]].items()) if types[node] == wanted]
+        wanted_type = cycle[len(walk) % len(cycle)]
+        row = [(node, weight) for node, weight in sorted(edges[walk[-1]].items()) if types[node] == wanted_type]
         if not row:
             break
         sums = list(accumulate(weight for _, weight in row))
-        bits = draws(own[0], np.array([(len(walk) - 1) * DRAWS], np.uint64))[0]
+        bits = draws(stream[0], np.array([(len(walk) - 1) * DRAWS], np.uint64))[0]
         position = int(bits >> np.uint64(11)) * 2.0**-53 * sums[-1]
         walk.append(next((node for (node, _), end in zip(row, sums, strict=True) if end > position), row[-1][0]))
     return walk

@@ -26,7 +26,7 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.types import Float64Array, Int32Array, Int64Array
 
-HEAVIEST = 1e300  # most that the edges of a node weigh together
+MAX_NODE_WEIGHT = 1e300  # sum of the weights of a node's edges
 
 
 @by_fields
@@ -48,8 +48,8 @@ class GraphRows(NamedTuple):
     weights: Float64Array
 
 
-def plain(graph: GraphRows) -> GraphRows:
-    """Return read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
+def as_readonly(graph: GraphRows) -> GraphRows:
+    """Return a graph of read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
     views: list[Any] = [np.asarray(array).view() for array in graph]
     for view in views:
         view.flags.writeable = False
@@ -57,39 +57,48 @@ def plain(graph: GraphRows) -> GraphRows:
 
 
 class StoredEdges(NamedTuple):
-    """A part of the rows in the store: its path, its number of edges, and whether all weights are 1."""
+    """A part of a graph's rows in the store: its path below the graph's folder, its number of edges.
+
+    `even` is whether all weights are 1.
+    """
 
     path: str
     edges: int
     even: bool
 
 
-def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
-    """Task: divide the edges of a piece into parts by source; return their path."""
+def distribute_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
+    """Task: write the edges of a piece in parts by source; return their path below the graph's folder.
+
+    `number`, `piece`, `n_pieces` and `names` are as in `read_piece`.
+    """
     pairs, types, weights = read_piece(layout, number, piece, n_pieces, names)
     if not layout.directed:
-        other = pairs[:, 0] != pairs[:, 1]
-        pairs = np.concatenate([pairs, pairs[other, ::-1]])
-        types = np.concatenate([types, types[other, ::-1]])
-        weights = np.concatenate([weights, weights[other]])
+        no_loop = pairs[:, 0] != pairs[:, 1]
+        pairs = np.concatenate([pairs, pairs[no_loop, ::-1]])
+        types = np.concatenate([types, types[no_loop, ::-1]])
+        weights = np.concatenate([weights, weights[no_loop]])
     part = pairs[:, 0] % layout.n_parts
     order = np.argsort(part, kind="stable")
     edges = np.searchsorted(part[order], np.arange(layout.n_parts + 1))
     path = f"dealt/{number}/{new_attempt()}"
-    write_parts(layout.home / path, "pairs", edges, pairs[order])
+    write_parts(layout.folder / path, "pairs", edges, pairs[order])
     if layout.weighted:
-        write_parts(layout.home / path, "weights", edges, weights[order][:, None])
+        write_parts(layout.folder / path, "weights", edges, weights[order][:, None])
     if layout.types:
-        write_parts(layout.home / path, "types", edges, types[order, 1:])
+        write_parts(layout.folder / path, "types", edges, types[order, 1:])
     return path
 
 
-def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdges:
-    """Task: write a part of the rows; parallel edges become one with the sum of their weights."""
+def write_rows(layout: GraphLayout, part: int, edge_paths: Sequence[str]) -> StoredEdges:
+    """Task: write a part of the rows; parallel edges become one with the sum of their weights.
+
+    `edge_paths` are what `distribute_piece` returned for all pieces.
+    """
 
     def read(name: str, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        folders = [layout.home / path for path in dealt]
-        return np.concatenate([read_part(home, name, layout.n_parts, part, dtype, columns) for home in folders])
+        folders = [layout.folder / path for path in edge_paths]
+        return np.concatenate([read_part(folder, name, layout.n_parts, part, dtype, columns) for folder in folders])
 
     pairs, n_types = read("pairs", np.int32, 2), max(1, len(layout.types))
     keys = pairs[:, 0].astype(np.int64) // layout.n_parts * n_types
@@ -113,7 +122,7 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     n_rows = len(range(part, layout.n_nodes, layout.n_parts)) * n_types
     even = bool((weights == 1).all())
     path = f"rows/{part}/{new_attempt()}"
-    group = (layout.home / path).create_group()
+    group = (layout.folder / path).create_group()
     write_array(group, "degrees", np.bincount(rows, minlength=n_rows))
     write_array(group, "targets", targets.astype(np.int32))
     if not even:
@@ -124,25 +133,39 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
 def _check_sums(rows: Int64Array, weights: Float64Array) -> None:
     """Refuse weights whose sum in a row is so large that walks, which multiply it by biases, would overflow."""
     with np.errstate(over="ignore"):
-        if len(weights) and weights.sum() > HEAVIEST and np.bincount(rows, weights).max() > HEAVIEST:
+        if len(weights) and weights.sum() > MAX_NODE_WEIGHT and np.bincount(rows, weights).max() > MAX_NODE_WEIGHT:
             raise InputError(
-                f"The weights of a node's edges add up to more than {HEAVIEST:g}.", "Divide all weights by one number."
+                f"The weights of a node's edges add up to more than {MAX_NODE_WEIGHT:g}.",
+                "Divide all weights by one number.",
             )
 
 
 def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:
-    """Return the bytes of a graph in memory."""
+    """Return the bytes of a graph in memory; `even` is whether all weights are 1."""
     return 8 * (n_rows + 1) + (4 if even else 12) * n_edges
 
 
-def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
-    """Task: read a graph; workers of one host share its memory. Raises as `load_rows` does."""
-    graph = load_rows(home, n_nodes, n_nodes, rows, n_types)
+def load_graph(folder: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+    """Task: return a graph in memory that workers of one host share; arguments and errors are as for `load_rows`."""
+    graph = load_rows(folder, n_nodes, n_nodes, rows, n_types)
     return GraphRows(share(graph.starts), share(graph.targets), share(graph.weights))
 
 
-def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
-    """Read the rows of `n_read` of a graph's nodes, of which every len(rows)-th is in the same part.
+def load_rows(folder: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+    """Return the rows of nodes of a graph in memory.
+
+    Parameters
+    ----------
+    folder
+        Folder of the graph.
+    n_read
+        Number of nodes to read; node i of them is in the part rows[i % len(rows)].
+    n_nodes
+        Number of nodes of the graph.
+    rows
+        The parts to read.
+    n_types
+        Number of rows of each node.
 
     Raises
     ------
@@ -152,32 +175,32 @@ def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges
         If a part is not of this graph, or there is no room for it.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
-    check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, home.url)
+    check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, folder.url)
     starts = np.zeros(n_read * n_types + 1, np.int64)
     degrees = starts[1:].reshape(n_read, n_types)
     for k, part in enumerate(rows):
-        of_part = degrees[k :: len(rows)]
-        read = _read_array(home / part.path, "degrees", np.int64, of_part.size)
-        if (read < 0).any() or (read > part.edges).any() or read.sum() != part.edges:
-            raise refused(f"{home.url}/{part.path}/degrees", f"does not add up to {part.edges:,} edges")
-        of_part[...] = read.reshape(of_part.shape)
+        degrees_of_part = degrees[k :: len(rows)]
+        stored = _read_array(folder / part.path, "degrees", np.int64, degrees_of_part.size)
+        if (stored < 0).any() or (stored > part.edges).any() or stored.sum() != part.edges:
+            raise refused(f"{folder.url}/{part.path}/degrees", f"does not add up to {part.edges:,} edges")
+        degrees_of_part[...] = stored.reshape(degrees_of_part.shape)
     np.cumsum(starts, out=starts)
     graph = GraphRows(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
     for k, part in enumerate(rows):
-        targets = _read_array(home / part.path, "targets", np.int32, part.edges)
+        targets = _read_array(folder / part.path, "targets", np.int32, part.edges)
         if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
-            raise refused(f"{home.url}/{part.path}/targets", f"names other nodes than 0..{n_nodes - 1}")
+            raise refused(f"{folder.url}/{part.path}/targets", f"names other nodes than 0..{n_nodes - 1}")
         weights = np.ones(part.edges)
         if not part.even:
-            weights = _read_array(home / part.path, "weights", np.float64, part.edges)
+            weights = _read_array(folder / part.path, "weights", np.float64, part.edges)
         if not (np.isfinite(weights) & (weights > 0)).all():
-            raise refused(f"{home.url}/{part.path}/weights", "holds what is no weight")
-        _place_rows(graph, k, len(rows), n_types, targets, weights)
+            raise refused(f"{folder.url}/{part.path}/weights", "holds what is no weight")
+        _copy_rows(graph, k, len(rows), n_types, targets, weights)
     return graph
 
 
 def _read_array(folder: Store, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
-    """Return an array of a part. What is in it is checked, too, as kernels that read it check no index."""
+    """Return an array of a part of the rows; another dtype or length raises StoreError, as kernels check no index."""
     array = read_array(folder.open_group(), name)
     if array.dtype != dtype or array.shape != (length,):
         raise refused(f"{folder.url}/{name}", f"holds {array.dtype} of shape {array.shape}, not ({length},)")
@@ -185,17 +208,20 @@ def _read_array(folder: Store, name: str, dtype: npt.DTypeLike, length: int) -> 
 
 
 @kernel
-def _place_rows(
+def _copy_rows(
     graph: GraphRows, first: int, step: int, n_types: int, targets: Int32Array, weights: Float64Array
 ) -> None:
-    """Copy the edges of nodes first, first + step, ... into the graph, with cumulative weights in each row."""
-    at = 0
+    """Copy the edges of nodes first, first + step, ... into the graph, with cumulative weights in each row.
+
+    `targets` and `weights` are the targets and weights of the edges of these nodes, one after the other.
+    """
+    k = 0
     for node in range(first * n_types, len(graph.starts) - 1, step * n_types):
         for row in range(node, node + n_types):
             total = 0.0
             for edge in range(graph.starts[row], graph.starts[row + 1]):
-                graph.targets[edge] = targets[at]
+                graph.targets[edge] = targets[k]
                 if len(graph.weights):
-                    total += weights[at]
+                    total += weights[k]
                     graph.weights[edge] = total
-                at += 1
+                k += 1

@@ -12,7 +12,7 @@ _DURATION = Constraint(lambda v: TEXT.check(v) or _NUMBER.check(v), "a number > 
 
 
 def _is_metapath(value: Any) -> bool:
-    """Return whether a list of types can be repeated, or is empty."""
+    """Return whether a value is a list of types that can be repeated, or an empty list."""
     named = isinstance(value, list | tuple) and all(map(TEXT.check, value))
     return named and (not value or (len(value) > 1 and value[0] == value[-1]))
 
@@ -149,12 +149,12 @@ class Walks(Settings):
 
 
 def check_types(edges: EdgeList, walks: Walks) -> None:
-    """Check that edges have types if there is a metapath, which alone reads them.
+    """Check that edges have types if and only if walks have a metapath, which alone reads them.
 
     Raises
     ------
     ParameterError
-        If there is a metapath, but no column of types, or the other way round.
+        If there is a metapath without columns of types, or columns of types without a metapath.
     """
     if edges.source_type is not None and not walks.metapath:
         raise ParameterError(

@@ -28,7 +28,7 @@ class Events(Derived):
     inputs
         URLs, paths, folders or patterns of Parquet or CSV files.
     sessions
-        How to cut sessions.
+        The rules by which sessions are cut.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Events(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
-        """Cut the sessions; raises as `write_sessions` does."""
+        """Cut events into sessions, and return their files; raises as `write_sessions` does."""
         return write_sessions(self.inputs, work, self.sessions, params, resources, client, listener)
 
 
@@ -96,7 +96,7 @@ class Graph(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
-        """Walk on the graph; raises as `write_walks` does."""
+        """Walk on the graph, and return the files of the walks; raises as `write_walks` does."""
         urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
         paths = [url.removeprefix(f"{work.url}/") for url in urls]
         return [describe_parquet(work, path, work.size(path) or 0) for path in paths]

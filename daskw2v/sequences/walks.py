@@ -14,14 +14,14 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
-from daskw2v.sequences.files import table_of_lists, write_table
+from daskw2v.sequences.files import make_list_table, write_table
 from daskw2v.sequences.graph import LAYOUT as GRAPHS
-from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.graph import build_graph, choose_n_partitions
 from daskw2v.sequences.numbering import read_names, read_types
-from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled, write_group
-from daskw2v.sequences.rows import GraphRows, load_graph, plain
+from daskw2v.sequences.rounds import NumberedWalks, WalkFiles, divide_graph, run_rounds, write_group
+from daskw2v.sequences.rows import GraphRows, as_readonly, load_graph
 from daskw2v.sequences.settings import EdgeList, Walks, check_types
-from daskw2v.sequences.steps import metapath_of, nodes_of_part, walk
+from daskw2v.sequences.steps import encode_metapath, shuffle_part, walk
 from daskw2v.shards.layout import digest
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import Store
@@ -46,10 +46,10 @@ def write_walks(
 ) -> list[str]:
     """Walk on the graph of an edge list, and write the walks as lists of nodes.
 
-    There are `walks.number` rounds with one walk from each node, in random order; with a metapath, from each node of
-    its first type. Walks and their order depend only on the graph and on `walks`. Finished files are not written again.
-    Each worker holds the graph, which workers of one host share, and the names of its nodes; if it has no room for
-    them, walks travel through partitions of the graph.
+    There are `walks.number` walks from each node, or with a metapath from each node of its first type: all first walks
+    in random order, then all second ones, and on. Walks and their order depend only on the graph and on `walks`.
+    Finished files are not written again. Each worker holds the graph, which workers of one host share, and the names of
+    its nodes; if a worker has no room for them, walks travel through partitions of the graph.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def write_walks(
     walks
         Number and kind of walks.
     resources
-        How to read.
+        Options and timeout of the store, and bytes of a block.
     client
         The cluster to run on.
     listener
@@ -85,92 +85,107 @@ def write_walks(
     check_types(edges, walks)
     with listening(listener) as listen:
         graph = build_graph(inputs, work, edges, resources, client, listen)
-        metapath_of(walks, graph.types)  # refuses unknown types
+        encode_metapath(walks, graph.types)  # refuses unknown types
         n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes
         n_files = max(1, math.ceil(n_walks * walks.length / FILE_NODES))
         numbers = min(walks.number, max(1, FILE_NODES // max(1, n_walks * walks.length)))
         # Files of one number came first: they keep their names
         shared = [numbers] if numbers > 1 else []
-        home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column, *shared])
-        files = WalkFiles(home, graph, walks, column, n_files, numbers)
-        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "walk", "files")
-        stage.make(partial(_finished_manifest, home), partial(_write, files, client))
-    return [(home / files.name(*key)).url for key in files.keys]
+        folder = work / LAYOUT.folder / digest([graph.folder.name, walks.described, column, *shared])
+        files = WalkFiles(folder, graph, walks, column, n_files, numbers)
+        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "walk", "files")
+        stage.make(partial(_read_manifest, folder), partial(_write, files, client))
+    return [(folder / files.name(*key)).url for key in files.keys]
 
 
-def _finished_manifest(home: Store) -> dict[str, Any] | None:
-    """Return the manifest of finished walks; None if it is missing, or a file has not the size that it names."""
-    manifest = home.read_manifest()
-    return manifest if manifest is None or manifest["files"].items() <= home.sizes().items() else None
+def _read_manifest(folder: Store) -> dict[str, Any] | None:
+    """Return the manifest of finished walks; None if it is missing, or a file is missing or has another size."""
+    manifest = folder.read_manifest()
+    return manifest if manifest is None or manifest["files"].items() <= folder.sizes().items() else None
 
 
 def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
-    files, sizes = files._replace(home=stage.home), stage.home.sizes()
-    known = (stage.home.read_manifest() or {"files": {}})["files"]
-    finished = {name for name, size in sizes.items() if known.get(name, size) == size}
+    """Write the files of walks that are missing; return the settings and the graph of the walks."""
+    files, sizes = files._replace(folder=stage.folder), stage.folder.sizes()
+    recorded = (stage.folder.read_manifest() or {"files": {}})["files"]
+    finished = {name for name, size in sizes.items() if recorded.get(name, size) == size}
     missing = [key for key in files.keys if files.name(*key) not in finished]
-    n = partitions_of(files.graph, files.walks.partitions, client)
+    n_partitions = choose_n_partitions(files.graph, files.walks.partitions, client)
     stage.expect(len(files.keys), len(files.keys) - len(missing))
-    if n == 1:
+    if n_partitions == 1:
         _walk_in_memory(files, missing, client, stage)
     else:
-        _walk_in_partitions(files, n, missing, stage)
-    sizes, names = stage.home.sizes(), [files.name(*key) for key in files.keys]
-    made = {"graph": files.graph.home.name, "nodes": files.graph.n_nodes, **files.walks.described}
-    stage.finish({**made, "files": {name: sizes[name] for name in names}}, names)
-    return made
+        _walk_in_partitions(files, n_partitions, missing, stage)
+    sizes, names = stage.folder.sizes(), [files.name(*key) for key in files.keys]
+    described = {"graph": files.graph.folder.name, "nodes": files.graph.n_nodes, **files.walks.described}
+    stage.finish({**described, "files": {name: sizes[name] for name in names}}, names)
+    return described
 
 
 def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client: Client, stage: OpenStage) -> None:
-    """Write missing files, by workers that each hold the graph."""
+    """Write files of walks on workers that each hold the graph; `missing` are keys of `WalkFiles.keys`."""
     graph = files.graph
-    memory = client.submit(load_graph, graph.home, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
-    names = client.submit(read_names, graph.home, graph.names, pure=False, retries=2)
-    types = client.submit(read_types, graph.home, graph.names, pure=False, retries=2) if graph.types else None
+    memory = client.submit(load_graph, graph.folder, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
+    names = client.submit(read_names, graph.folder, graph.names, pure=False, retries=2)
+    types = client.submit(read_types, graph.folder, graph.names, pure=False, retries=2) if graph.types else None
     stage.map("walk", _write_file, [(files, number, part, memory, names, types) for number, part in missing])
 
 
 def _write_file(
     files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
 ) -> None:
-    """Task: write the walks from the nodes of a part, of a number and of the next ones that share a file with it."""
-    made = [_walks_of(files, number, part, graph, names, types) for number in files.numbers_from(first)]
-    nodes, lengths = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
-    edges = np.append(0, np.cumsum(lengths))
-    table = table_of_lists(files.column, names.take(pa.array(nodes)), edges)
-    write_table(files.home, files.name(first, part), table)
+    """Task: write a file of walks: from the nodes of a part, of the number `first` and further numbers of the file.
+
+    `names` are all nodes' names, an Arrow array; `types` are the codes of their types, None without types.
+    """
+    walks = [_make_walks(files, number, part, graph, names, types) for number in files.numbers_from(first)]
+    nodes, lengths = (np.concatenate(arrays) for arrays in zip(*walks, strict=True))
+    offsets = np.append(0, np.cumsum(lengths))
+    table = make_list_table(files.column, names.take(pa.array(nodes)), offsets)
+    write_table(files.folder, files.name(first, part), table)
 
 
-def _walks_of(
+def _make_walks(
     files: WalkFiles, number: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
 ) -> tuple[Int32Array, Int64Array]:
-    """Return the nodes of the walks of a number from a part, one walk after the other, and the lengths of walks."""
+    """Return the walks of a number from the nodes of a part.
+
+    Returns
+    -------
+    nodes
+        Nodes of all walks, one walk after the other.
+    lengths
+        Number of nodes of each walk, shape (walks,).
+    """
     rule, length = files.rule(number), files.walks.length
-    first = nodes_of_part(len(names), files.start(number), part, files.n)
+    first = shuffle_part(len(names), files.start(number), part, files.n)
     if types is not None:
         first = first[types[first] == rule.path.types[0]]
     nodes, lengths = np.empty((len(first), length), np.int32), np.empty(len(first), np.int64)
-    walk(plain(graph), first, rule, nodes, lengths)
+    walk(as_readonly(graph), first, rule, nodes, lengths)
     return nodes[np.arange(length) < lengths[:, None]], lengths
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
-    """Write missing files, by walks through partitions, one number after the other."""
-    divided = partitioned(stage, files.graph, n)
+    """Write files by walks through `n` partitions, one number after the other; `missing` are keys of files."""
+    partitions = divide_graph(stage, files.graph, n)
     for first in range(0, files.walks.number, files.numbers):
-        parts = {part for other, part in missing if other == first}
+        parts = {part for number, part in missing if number == first}
         if parts:
-            journeys = [Journey(files, number, divided) for number in files.numbers_from(first)]
-            travels = [(journey, travelled(stage, journey)) for journey in journeys]
+            journeys = [NumberedWalks(files, number, partitions) for number in files.numbers_from(first)]
+            outputs = [(journey, run_rounds(stage, journey)) for journey in journeys]
             groups = [k for k, group in enumerate(journeys[0].groups) if not parts.isdisjoint(group)]
-            stage.map(f"write walk {first}", write_group, [(travels, k) for k in groups], len(parts))
+            stage.map(f"write walk {first}", write_group, [(outputs, k) for k in groups], len(parts))
             for journey in journeys:
                 journey.folder.remove()
 
 
-def made_of(work: Store, name: str) -> Iterator[str]:
-    """Yield the folder, in the work directory, of the graph that a file of walks was made of; none for other files."""
-    home = LAYOUT.unused_part(name)
-    manifest = None if home is None else (work / home).read_manifest()
+def find_graph(work: Store, name: str) -> Iterator[str]:
+    """Yield the path of the graph that a file of walks was made of, if `name` is the path of such a file.
+
+    Both paths are relative to the work directory.
+    """
+    folder = LAYOUT.unused_part(name)
+    manifest = None if folder is None else (work / folder).read_manifest()
     if manifest is not None:
         yield f"{GRAPHS.folder}/{manifest['graph']}"

@@ -34,7 +34,7 @@ from daskw2v.progress import Listener, Progress, Watching, message_sender
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.whitespace import split_tokens
-from daskw2v.store.checksums import twice
+from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.threads import in_threads
@@ -313,7 +313,7 @@ def _build(
 
     `asked` is its digest of files and rules; further arguments are as in `encode_sources`.
     """
-    began, folder = time.monotonic(), stage.home
+    began, folder = time.monotonic(), stage.folder
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     batches = batch_blocks(blocks, resources.block_bytes)
     quarantine = _encode_all(stage, batches, store, params, resources)
@@ -338,7 +338,7 @@ def _build(
     seconds = round(time.monotonic() - began, 3)
     all_parts = tuple(chain.from_iterable(parts.values()))
     corpus = Corpus(asked, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
-    stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
+    stage.keep_only({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(stage.guard(store))
     trim_heap()  # of a worker in this process
     return corpus
@@ -442,7 +442,7 @@ def _encode_all(
         "shard_bytes": resources.block_bytes,
         "also": {f.name: value for f, value in params.items() if "format" in f.metadata["honoured_by"]},
     }
-    folder = replace(stage.home, options={**resources.storage_options, **stage.home.options})
+    folder = replace(stage.folder, options={**resources.storage_options, **stage.folder.options})
     waiting = {batch.key: batch for batch in batches}  # text that the inputs have twice is read once
     sizes = _measure_batches(waiting.values())
     quarantine, n_bytes = Quarantine(waiting, params.max_bad_blocks, stage.listener), 0.0
@@ -487,4 +487,4 @@ def _read_manifests(folder: Store, keys: Sequence[str]) -> dict[str, dict[str, A
             raise DamageError.of(f"{folder.url}/{key}/{MANIFEST}", "is gone")
         return key, manifest
 
-    return dict(in_threads(lambda key: twice(partial(read, key)), keys))
+    return dict(in_threads(lambda key: retry_damaged(partial(read, key)), keys))

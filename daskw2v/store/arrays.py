@@ -1,6 +1,6 @@
-"""Arrays of Zarr groups: an array is written whole by one task, or by several along the bounds of its files.
+"""Arrays of Zarr groups: an array is written by one task, or by several along the bounds of its files.
 
-Chunks of whole rows are decoded in the thread that reads them: Zarr's own way leads through other threads, and copies.
+Chunks of whole rows are decoded in the thread that reads them: Zarr itself would use other threads, and copy.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from zarr.core.sync import sync
 from zarr.storage import StorePath
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store.checksums import CRC, Written, twice
+from daskw2v.store.checksums import CRC, ChunkChecksums, retry_damaged
 from daskw2v.store.folder import MAPPED
-from daskw2v.store.limits import check_room, parts_of
+from daskw2v.store.limits import check_room, split_selection
 from daskw2v.store.retries import RetryingStore
-from daskw2v.store.zarr_schema import bounded, check_packed
+from daskw2v.store.zarr_schema import bound_codecs, check_packed
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 
 class StoredArray:
-    """An array of a store: reading a damaged chunk is an error that names it.
+    """An array of a store; reading a damaged chunk raises an error that names the chunk's file.
 
     Parameters
     ----------
     array
-        The array.
+        The Zarr array.
     url
-        Where it lies.
+        URL of the array.
     """
 
     def __init__(self, array: zarr.Array[Any], url: str) -> None:
@@ -55,36 +55,37 @@ class StoredArray:
         self.attrs: Mapping[str, Any] = array.attrs
 
     def __reduce__(self) -> Any:
-        return StoredArray, (self._array, self.url)  # its metadata and its store: nothing is read
+        return StoredArray, (self._array, self.url)  # metadata and store: nothing is read
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
-        """Return numbers, slices and masks of it as `numpy` does.
+        """Return the elements that integers, slices or masks select, as in NumPy.
 
         Raises
         ------
         DamageError
-            If a chunk of it is damaged or missing.
+            If a chunk of the array is damaged or missing.
         """
         check_room(self.shape, selection, self.dtype.itemsize, self.url)
         rows = slice(None) if selection is ... else selection
         if isinstance(rows, slice) and rows.step in (None, 1) and self._has_whole_rows:
             start, stop, _ = rows.indices(len(self))
-            return self._read(selection, lambda: _native(read_rows(self._array, start, stop)))
-        return self._read(selection, lambda: _native(self._array[selection]))
+            return self._read(selection, lambda: _to_native_order(read_rows(self._array, start, stop)))
+        return self._read(selection, lambda: _to_native_order(self._array[selection]))
 
     @cached_property
     def _has_whole_rows(self) -> bool:
+        """The result of `has_whole_rows`, cached."""
         return has_whole_rows(self._array)
 
     def take(self, selection: Any) -> npt.NDArray[Any]:
-        """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
-        return self._read(selection, lambda: _native(self._array.oindex[selection]))
+        """Return the elements that the indices of each axis select, as `numpy.ix_`; raises as `[]` does."""
+        return self._read(selection, lambda: _to_native_order(self._array.oindex[selection]))
 
     def pieces(self) -> list[npt.NDArray[Any]]:
-        """Return the contents of the files of a finished array, in order; the last ones go beyond its end.
+        """Return the contents of the files of a finished array, in C order; the last ones go beyond the array's end.
 
         Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
         """
@@ -93,55 +94,58 @@ class StoredArray:
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are on a disk of this machine, where `pieces` can map them."""
-        return _store(self._array).is_local
+        """Whether the array's files are on a disk of this machine, where `pieces` can map them."""
+        return _get_store(self._array).is_local
 
     async def _pieces(self) -> list[npt.NDArray[Any]]:
+        """Return the contents of all files, decoded."""
         array, step = self._array.async_array, self.shards or self.chunks
         numbers = np.ndindex(*(-(-n // k) for n, k in zip(self.shape, step, strict=True)))
-        contents = await _fetch(_files(self._array, numbers), MAPPED)
+        contents = await _fetch(_list_files(self._array, numbers), MAPPED)
         metadata = array.metadata
         spec = ArraySpec(step, metadata.dtype, metadata.fill_value, array.config, default_buffer_prototype())
         decoded: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
-        return [_native(piece.as_numpy_array()) for piece in decoded]
+        return [_to_native_order(piece.as_numpy_array()) for piece in decoded]
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
-        """Write the elements that numbers or slices select."""
+        """Write the elements that integers or slices select."""
         self._array[selection] = values
 
     @property
     def is_finished(self) -> bool:
-        """Whether its chunks are bound to their places. Those of arrays that older versions wrote are not."""
-        return _store(self._array).places.is_finished(self._array.path)
+        """Whether the array's metadata have the checksums of its chunks, which arrays of older versions lack."""
+        return _get_store(self._array).locations.is_finished(self._array.path)
 
-    def written(self) -> Written:
-        """Return the checksums of the chunks that were written to it, or read from it, for `finish_arrays`."""
-        return _store(self._array).places.written(self._array.path)
+    def chunk_checksums(self) -> ChunkChecksums:
+        """Return the checksums of the chunks that were written to the array, or read from it, for `finish_arrays`."""
+        return _get_store(self._array).locations.get_noted(self._array.path)
 
     def finish(self) -> None:
-        """Bind its chunks, all of which were written to it, to their places.
+        """Write the checksums of all chunks, which were written by this object, into the array's metadata.
 
         Raises
         ------
         DamageError
             If a chunk was not written.
         """
-        sync(_store(self._array).finish(self._array.path))
+        sync(_get_store(self._array).finish(self._array.path))
 
     def _read(self, selection: Any, read: Callable[[], T]) -> T:
+        """Return the result of `read`; errors of Zarr become a DamageError that names a file of the selection."""
+
         def checked() -> T:
             try:
                 return read()
             except _UNREADABLE as error:
-                raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
+                raise DamageError.of(self._find_damaged_file(selection), f"is damaged ({error})") from error
 
-        return twice(checked)
+        return retry_damaged(checked)
 
-    def _damaged(self, selection: Any) -> str:
-        """Return the first file of a selection that cannot be read."""
-        step, chosen = self.shards or self.chunks, parts_of(selection)
-        parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
-        for file in product(*map(_files_of, parts, self.shape, step)):
+    def _find_damaged_file(self, selection: Any) -> str:
+        """Return the URL of the first file of a selection that cannot be read; the array's URL if all can be."""
+        step, given_parts = self.shards or self.chunks, split_selection(selection)
+        parts = (*given_parts, *[slice(None)] * (self.ndim - len(given_parts)))
+        for file in product(*map(_find_file_indices, parts, self.shape, step)):
             try:
                 self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(file, step, strict=True))]
             except _UNREADABLE:
@@ -162,7 +166,7 @@ def create_array(
     attributes: dict[str, Any] | None = None,
     held: bool = False,
 ) -> StoredArray:
-    """Declare an array. Once all of it is written, `StoredArray.finish` binds its chunks to their places.
+    """Create an array of a group. Once all its chunks are written, call `StoredArray.finish` or `finish_arrays`.
 
     Parameters
     ----------
@@ -171,25 +175,25 @@ def create_array(
     shape, dtype
         Shape and type of the array.
     chunk_rows, chunk_columns
-        Elements along the first axis that are compressed together, and along the others; all of the others by default.
+        Size of a chunk along the first axis, and along each further one; None for all of it.
     shard_rows
-        With it, chunks lie in Zarr shards of so many rows, a multiple of chunk_rows, and all columns: one file each.
+        Rows of a Zarr shard, a multiple of chunk_rows, which has all columns and is one file; None without shards.
     fill_value
         The value of elements that were not written.
     attributes
         Further attributes.
     held
-        Whether its metadata are written by `finish` alone: for a task that writes all of it.
+        Whether the array's metadata are written only by `finish`: for a task that writes the array alone.
     """
-    rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
-    chunks = (rows, *(min(n, chunk_columns or n) for n in others))
+    rows, other_lengths = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
+    chunks = (rows, *(min(n, chunk_columns or n) for n in other_lengths))
     shards = None
-    if shard_rows is not None:  # whole chunks, beyond the array's end where need be
-        shards = tuple(-(-n // c) * c for n, c in zip((shard_rows, *others), chunks, strict=True))
+    if shard_rows is not None:  # multiples of chunks, which may go beyond the array's end
+        shards = tuple(-(-n // c) * c for n, c in zip((shard_rows, *other_lengths), chunks, strict=True))
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
     if held:
-        _store(group).hold("/".join(filter(None, (group.path, name))))
+        _get_store(group).hold("/".join(filter(None, (group.path, name))))
     array = group.create_array(
         name,
         shape=shape,
@@ -199,13 +203,13 @@ def create_array(
         compressors=[compressor, Crc32cCodec()],
         fill_value=fill_value,
         attributes=attributes,
-        config={"write_empty_chunks": True},  # a missing one is damage; and looking for empty ones costs more
+        config={"write_empty_chunks": True},  # a missing chunk is damage; and to find empty ones takes longer
     )
-    return StoredArray(array, f"{_url(group)}/{name}")
+    return StoredArray(array, f"{_get_url(group)}/{name}")
 
 
 def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:
-    """Write a whole array at once."""
+    """Create an array of a group with these values, and finish it."""
     array = create_array(group, name, values.shape, values.dtype, chunk_rows, held=True)
     if values.size:
         array[...] = values
@@ -213,12 +217,14 @@ def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_ro
 
 
 def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
-    """Write rows from `start` on, along the bounds of files: two tasks must never meet in one chunk or shard.
+    """Write rows of an array from the index `start` on, along the bounds of files.
+
+    Two tasks must never write to the same chunk or shard.
 
     Raises
     ------
     StoreError
-        If the region does not begin and end at the bound of a chunk; of a shard, where there are such.
+        If the rows do not begin and end at the bounds of chunks, or of shards if the array has shards.
     """
     stop, step, files = start + len(rows), (array.shards or array.chunks)[0], "shards" if array.shards else "chunks"
     if start % step or (stop % step and stop != array.shape[0]):
@@ -228,67 +234,67 @@ def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
 
 
 def open_array(group: zarr.Group, name: str) -> StoredArray:
-    """Open an array of a group.
+    """Return an array of a group, opened.
 
     Raises
     ------
     DamageError
         If the group has no such array, or its metadata were changed after they were written.
     """
-    url = f"{_url(group)}/{name}"
+    url = f"{_get_url(group)}/{name}"
     try:
         array = group.get(name)
     except (ValueError, TypeError, OverflowError) as error:
         raise DamageError.of(url, f"cannot be opened ({error})") from error
     if not isinstance(array, zarr.Array):
         raise DamageError.of(url, "is missing")
-    return StoredArray(bounded(array), url)
+    return StoredArray(bound_codecs(array), url)
 
 
-def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
-    """Bind the chunks of arrays, which several tasks wrote, to their places.
+def finish_arrays(group: zarr.Group, written: Collection[ChunkChecksums]) -> None:
+    """Write the checksums of chunks into the metadata of arrays, which several tasks have written.
 
     Parameters
     ----------
     group
-        The arrays' group, opened to be written.
+        The arrays' group, opened for writing.
     written
-        Results of the tasks' `StoredArray.written`.
+        Results of the tasks' `StoredArray.chunk_checksums`.
 
     Raises
     ------
     DamageError
         If a chunk was not written.
     """
-    store = _store(group)
-    for each in written:
-        store.places.add(each)
+    store = _get_store(group)
+    for checksums in written:
+        store.locations.add(checksums)
     for path in dict.fromkeys(chain.from_iterable(written)):
         sync(store.finish(path))
 
 
 def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
-    """Read rows start:stop of an array, all of it by default; raises as `open_array` and `StoredArray` do."""
+    """Return the rows start:stop of an array, all by default; raises as `open_array` and `StoredArray` do."""
     return open_array(group, name)[start:stop]
 
 
 def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
-    """Open a group below another one, to which it is bound.
+    """Return a group below another group.
 
     Raises
     ------
     DamageError
-        If there is none, or it is of another version.
+        If there is no such group, or it is of another version.
     """
     part = group.get(path)
     if not isinstance(part, zarr.Group):
-        raise DamageError.of("/".join((_url(group), path)), "is missing, or no group")
+        raise DamageError.of("/".join((_get_url(group), path)), "is missing, or no group")
     return part
 
 
 def has_whole_rows(array: zarr.Array[Any]) -> bool:
-    """Return whether each file of an array is one chunk of whole rows, by codecs that `read_rows` knows."""
-    first, *others = _codecs(array)
+    """Return whether each file of an array is one chunk of whole rows, with codecs that `read_rows` supports."""
+    first, *others = _get_codecs(array)
     if not isinstance(first, BytesCodec) or not all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others):
         return False
     is_little = getattr(first.endian, "value", first.endian) in (None, "little")  # text since Zarr 3.2
@@ -296,64 +302,65 @@ def has_whole_rows(array: zarr.Array[Any]) -> bool:
 
 
 def read_rows(array: zarr.Array[Any], start: int, stop: int) -> npt.NDArray[Any]:
-    """Read the rows start..stop-1 of an array of which `has_whole_rows` is true, little-endian.
+    """Return the rows start..stop-1, little-endian, of an array for which `has_whole_rows` is true.
 
     Raises
     ------
     ValueError, RuntimeError
         If a chunk is damaged.
     """
-    step, codecs = array.chunks[0], _codecs(array)
+    step, codecs = array.chunks[0], _get_codecs(array)
     rows = np.empty((max(0, stop - start), *array.shape[1:]), array.dtype.newbyteorder("<"))
     if not rows.size:
         return rows
-    for number, content in _contents(array, range(start // step, -(-stop // step))):
+    for number, content in _read_files(array, range(start // step, -(-stop // step))):
         low = number * step
         a, b = max(start, low), min(stop, low + step)
-        whole = b - a == step
-        chunk = rows[a - start : b - start] if whole else np.empty(array.chunks, rows.dtype)
+        is_whole = b - a == step
+        chunk = rows[a - start : b - start] if is_whole else np.empty(array.chunks, rows.dtype)
         if content is None:
             chunk[...] = array.fill_value
         else:
             _decode(content.as_numpy_array(), codecs, chunk.reshape(-1).view(np.uint8))
-        if not whole:
+        if not is_whole:
             rows[a - start : b - start] = chunk[a - low : b - low]
     return rows
 
 
-def _codecs(array: zarr.Array[Any]) -> Sequence[Codec]:
-    metadata: Any = array.metadata  # of Zarr's third format
+def _get_codecs(array: zarr.Array[Any]) -> Sequence[Codec]:
+    """Return the codecs of an array of Zarr's third format."""
+    metadata: Any = array.metadata
     codecs: Sequence[Codec] = metadata.codecs
     return codecs
 
 
-def _contents(array: zarr.Array[Any], numbers: Sequence[int]) -> Iterator[tuple[int, Buffer | None]]:
-    """Yield the files of an array, and their numbers along its first axis; several are read at a time."""
-    files = _files(array, ((number, *(0,) * (array.ndim - 1)) for number in numbers))
+def _read_files(array: zarr.Array[Any], numbers: Sequence[int]) -> Iterator[tuple[int, Buffer | None]]:
+    """Yield the files' indices along the first axis, and the files' contents; several are read at a time."""
+    files = _list_files(array, ((number, *(0,) * (array.ndim - 1)) for number in numbers))
     at_once = zarr.config.get("async.concurrency")
     for i in range(0, len(files), at_once):
         contents = sync(_fetch(files[i : i + at_once], default_buffer_prototype()))
         yield from zip(numbers[i : i + at_once], contents, strict=True)
 
 
-def _files(array: zarr.Array[Any], numbers: Iterable[tuple[int, ...]]) -> list[StorePath]:
-    """Return the files of an array with these numbers along its axes."""
+def _list_files(array: zarr.Array[Any], numbers: Iterable[tuple[int, ...]]) -> list[StorePath]:
+    """Return the files of an array with these indices along its axes."""
     return [array.async_array.store_path / array.metadata.encode_chunk_key(number) for number in numbers]
 
 
 async def _fetch(files: Sequence[StorePath], prototype: BufferPrototype) -> list[Buffer | None]:
-    """Return the contents of files, as many at a time as Zarr's configuration says."""
+    """Return the contents of files, None for a missing one; Zarr's configuration limits how many are read at once."""
     at_once = zarr.config.get("async.concurrency")
     return await concurrent_map([(file, prototype) for file in files], StorePath.get, at_once)
 
 
 def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.NDArray[np.uint8]) -> None:
-    """Write the bytes of a chunk that a file's content stands for."""
+    """Decode a file's content into the bytes of a chunk."""
     for codec in reversed(codecs[1:]):
         if isinstance(codec, Crc32cCodec):
             content, stored = content[:-CRC], content[-CRC:].tobytes()
             computed = google_crc32c.value(content).to_bytes(CRC, "little")
-            if computed != stored:  # in Zarr's words
+            if computed != stored:  # Zarr's own message
                 raise ValueError(
                     f"Stored and computed checksum do not match. Stored: {stored!r}. Computed: {computed!r}."
                 )
@@ -366,29 +373,34 @@ def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.
     chunk[...] = content
 
 
-def _native(values: Any) -> npt.NDArray[Any]:
-    """Return an array in this machine's order of bytes; another machine may have written it."""
+def _to_native_order(values: Any) -> npt.NDArray[Any]:
+    """Return an array in this machine's byte order; another machine may have written it."""
     array = np.asarray(values)
     native = array.dtype.newbyteorder("=")
-    return array.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
+    return array.astype(native, copy=False).view(native)  # a view also where only the name of the order differs
 
 
-def _files_of(part: Any, length: int, step: int) -> Iterable[int]:
-    """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
-    if isinstance(part, slice):
-        chosen = range(*part.indices(length))
+def _find_file_indices(selection: Any, length: int, step: int) -> Iterable[int]:
+    """Return the indices, along an axis, of the files that a selection touches: a slice, integers or a mask.
+
+    `length` is the length of the axis, `step` that of a file.
+    """
+    if isinstance(selection, slice):
+        chosen = range(*selection.indices(length))
         first, last = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
         return range(first // step, last // step + 1)
-    numbers = np.asarray(part)
+    numbers = np.asarray(selection)
     numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers % length
     return map(int, np.unique(numbers // step))
 
 
-def _store(node: zarr.Group | zarr.Array[Any]) -> RetryingStore:
+def _get_store(node: zarr.Group | zarr.Array[Any]) -> RetryingStore:
+    """Return the store of a Zarr node, which `Store` has opened."""
     store = node.store
     assert isinstance(store, RetryingStore)
     return store
 
 
-def _url(group: zarr.Group) -> str:
+def _get_url(group: zarr.Group) -> str:
+    """Return the URL of a Zarr group."""
     return "/".join(filter(None, (str(group.store), group.path)))

@@ -1,10 +1,9 @@
-"""Folders of this machine as Zarr stores: from them no link leads out, and files of a local disk are mapped.
+"""Folders of this machine as Zarr stores: links that lead out of them are refused, files of a local disk are mapped.
 
-Pages of a mapped file are the system's, and all processes share them. Such a file may be deleted, or replaced by
-another one. It must not be cut short, and its disk must not fail: the system ends a process that touches missing pages.
-Files are read once when they are mapped, so failures of the disk are errors then. Files of a network are not mapped, as
-another machine may delete them. Only Linux maps: elsewhere files are read, as `durability.is_local` knows no local disk
-there.
+All processes share the pages of a mapped file. Such a file may be deleted, or replaced by another one. It must not be
+cut short, and its disk must not fail: the system ends a process that touches missing pages. So a file is read once when
+it is mapped, and a failure of the disk is an error then. Files of a network are not mapped, as another machine may
+delete them. Only Linux maps files: `durability.is_local` knows local disks only of Linux.
 """
 
 import asyncio
@@ -21,8 +20,8 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Suf
 from zarr.core.buffer import Buffer, BufferPrototype, cpu, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from daskw2v.store.durability import is_local, wrote
-from daskw2v.store.limits import MOST_METADATA, check_file, check_way
+from daskw2v.store.durability import is_local, note_written
+from daskw2v.store.limits import MAX_METADATA, check_file, check_links
 
 _POPULATE_READ = 22  # MADV_POPULATE_READ of Linux 5.14, which Python does not name
 _FAILED = ctypes.c_void_p(-1).value
@@ -35,23 +34,23 @@ if sys.platform == "linux":
 
 
 class MappedBuffer(cpu.Buffer):
-    """A buffer that asks a Zarr store to map files, if it can."""
+    """A buffer whose prototype asks a `Folder` to map files, if it can."""
 
 
 MAPPED = BufferPrototype(MappedBuffer, cpu.NDBuffer)
 
 
 class Folder(LocalStore):
-    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small.
+    """A Zarr store in a folder of this machine, which refuses links that lead out of it, and large metadata.
 
-    The disk is asked in threads only: one that hangs would stop the loop that all stores share.
+    The disk is accessed in threads only: one that hangs would block the event loop that all stores share.
 
     Parameters
     ----------
     root, read_only
-        As of `LocalStore`.
+        As in `LocalStore`.
     depth
-        As of `Store`.
+        As in `Store`.
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False, depth: int = 0) -> None:
@@ -59,18 +58,19 @@ class Folder(LocalStore):
         self._depth = depth
 
     def with_read_only(self, read_only: bool = False) -> "Folder":
-        """Return a store in this folder, to read only or not."""
+        """Return a store of the same folder, read-only or not."""
         return Folder(self.root, read_only=read_only, depth=self._depth)
 
     async def _open(self, *, mode: object = None) -> None:
-        self._is_open = True  # where something is written, folders are made
+        """Open the store without creating its folder."""
+        self._is_open = True  # `set` makes the folders
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Return a file's content, or None where there is none; raises as `check_file` does.
+        """Return a file's content, or a range of it; None if there is no such file; raises as `check_file` does.
 
-        A whole file is mapped for a `MappedBuffer`, if it is on a local disk.
+        For a `MappedBuffer` a file without a range is mapped, if it is on a local disk.
         """
         buffer = (prototype or default_buffer_prototype()).buffer
         maps = byte_range is None and issubclass(buffer, MappedBuffer)
@@ -79,36 +79,41 @@ class Folder(LocalStore):
         return None if content is None else buffer.from_bytes(content)
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Write a file, which is forced to the disk before a manifest names it; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, key)
+        """Write a file, and note it to be forced to the disk before a manifest; raises as `check_links` does."""
+        await asyncio.to_thread(self._check_links, key)
         await super().set(key, value)
-        wrote(str(self.root / key))
+        note_written(str(self.root / key))
 
     async def delete_dir(self, prefix: str) -> None:
-        """Delete a folder, if it is there; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, prefix)
+        """Delete a folder, if it exists; raises as `check_links` does."""
+        await asyncio.to_thread(self._check_links, prefix)
         await asyncio.to_thread(_delete, self.root / prefix)
 
     async def delete(self, key: str) -> None:
-        """Delete a file, if it is there; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, key)
+        """Delete a file, if it exists; raises as `check_links` does."""
+        await asyncio.to_thread(self._check_links, key)
         await super().delete(key)
 
-    def _check_way(self, key: str) -> None:
-        check_way(f"{self.root}/{key}", self._depth + key.count("/") + 1)
+    def _check_links(self, key: str) -> None:
+        """Refuse links on the path of a key that is to be changed."""
+        check_links(f"{self.root}/{key}", self._depth + key.count("/") + 1)
 
 
 def _delete(folder: Path) -> None:
+    """Delete a folder, if it exists."""
     if folder.is_dir():
         shutil.rmtree(folder)
 
 
 def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes | memoryview | None:
-    """Return a file's content, or a part of it; None where there is no file."""
-    check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
+    """Return the content of a file, or a range of its bytes; None if there is no such file.
+
+    With `maps` the file is mapped, if it is on a local disk.
+    """
+    check_file(folder, name, MAX_METADATA if name.endswith("zarr.json") else None)
     try:
         if maps and is_local(folder):
-            return mapped(f"{folder}/{name}")
+            return map_file(f"{folder}/{name}")
         with open(f"{folder}/{name}", "rb") as file:
             match part:
                 case RangeByteRequest(start, end):
@@ -123,10 +128,10 @@ def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes
         return None
 
 
-def mapped(path: str) -> memoryview:
-    """Return a file's content, read-only; raises OSError as reading does.
+def map_file(path: str) -> memoryview:
+    """Map a file into memory, and return its content, read-only; raises OSError as reading does.
 
-    Unlike Python's `mmap`, it keeps no file open: a model may have more files than a process may open.
+    Unlike Python's `mmap`, this keeps no file open: a model may have more files than a process may open.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -135,16 +140,17 @@ def mapped(path: str) -> memoryview:
             return memoryview(b"")
         address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
         if address == _FAILED:
-            raise _failure(path)
+            raise _make_error(path)
     finally:
         os.close(file)
     pages = (ctypes.c_ubyte * size).from_address(address)
     weakref.finalize(pages, _libc.munmap, address, size).atexit = False  # other threads may read until the end
     if _libc.madvise(address, size, _POPULATE_READ) and ctypes.get_errno() != errno.EINVAL:  # unknown to older systems
-        raise _failure(path)
+        raise _make_error(path)
     return memoryview(pages).toreadonly()
 
 
-def _failure(path: str) -> OSError:
+def _make_error(path: str) -> OSError:
+    """Return the OSError for the last call of the C library, with a path."""
     code = ctypes.get_errno()
     return OSError(code, os.strerror(code), path)

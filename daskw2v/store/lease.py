@@ -1,18 +1,18 @@
-"""Leases: at most one process at a time works on something in a work directory.
+"""Leases: at most one process at a time works on a result or a run in a work directory.
 
 A lease is a log of numbered entries, `leases/<name>/<number>.json` (`NumberedLog`). The highest entry names the holder,
-or says that the lease was released. Taking, taking over and releasing are the same operation: entry n + 1 is created
+or says that the lease was released. Acquiring, taking over and releasing are the same operation: entry n + 1 is created
 exclusively by a process that has read entry n. So of several processes that take over the lease of a dead holder, one
 gets it.
 
-A holder rewrites its own entry every BEAT seconds, with a counter and its machine's monotonic clock. Processes of
-another machine compare counters, never clocks: a holder whose counter stays the same for EXPIRY seconds counts as dead.
-On the same machine a holder is dead if its process has ended, or if the clock says that it gave no sign of life for
-EXPIRY seconds: it is stopped, or hangs. No process ever writes to the entry of another one.
+A holder rewrites its entry every BEAT seconds, with a counter and its machine's monotonic clock: a heartbeat. Processes
+of another machine compare counters, never clocks: a holder whose counter stays the same for EXPIRY seconds counts as
+dead. On the same machine a holder is dead if its process has ended, or if by the clock its last heartbeat is older than
+EXPIRY seconds: it is stopped, or hangs. No process writes to another process's entry.
 
-A holder may be paused, lose its lease, and go on. `Lease.guard` gives a store that compares the holder's number with
-the highest one before each write and deletion, and refuses them once the lease is lost. A pause between this check and
-the write is the reason for `taken_over`, by which the next holder takes what the former one was about to write.
+A holder may be paused, lose its lease, and go on. `Lease.guard` returns a store that compares the holder's number with
+the highest number before each write and deletion, and refuses them once the lease is lost. For a pause between this
+check and the write there is `taken_over`, by which the next holder creates what the former one was about to create.
 """
 
 import os
@@ -30,14 +30,14 @@ import psutil
 
 from daskw2v.errors import BusyError, DamageError, Daskw2vError, StoreError
 from daskw2v.progress import Listener, Progress
-from daskw2v.store.durability import scope
+from daskw2v.store.durability import failure_scope
 from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 _FOLDER = "leases"
-BEAT = 10.0  # seconds between two signs of life
-EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
-LOOK = 1.0  # seconds between two readings of another holder's entry
+BEAT = 10.0  # seconds between two heartbeats
+EXPIRY = 60.0  # seconds without a heartbeat after which a holder counts as dead
+POLL = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
 _PROBE = "probe"  # a lease that nobody holds: its entry says that the store was probed
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?", "clock": float("inf")}
@@ -52,9 +52,9 @@ class Token:
     log
         The entries of the lease.
     number, entry
-        Number of the holder's entry, and its identity.
+        Number of the holder's entry, and the entry's identity.
     what
-        What the lease is for, for messages.
+        What the lease protects, for messages.
     """
 
     log: NumberedLog
@@ -63,11 +63,11 @@ class Token:
     what: str
 
     def lost(self) -> StoreError | None:
-        """Read the store; return None if the lease is held, or the error that says who has taken it over."""
+        """Read the store; return None if the lease is held, or else an error that names the process that has it."""
         if self.log.ends_with(self.number, self.entry):
             return None
-        newest = _read(partial(self.log.read, self.log.newest_number(self.number))) or _RELEASED
-        taker = "Another process, which has finished," if newest.get("released") else _holder(newest)
+        newest = _read_entry(partial(self.log.read, self.log.newest_number(self.number))) or _RELEASED
+        taker = "Another process, which has finished," if newest.get("released") else _describe_holder(newest)
         problem = f"{taker} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s."
         return StoreError(problem, "This process stops. Let one of the two go on.")
 
@@ -77,7 +77,7 @@ class Token:
         Raises
         ------
         StoreError
-            If another process has taken it over.
+            If another process has taken over the lease.
         """
         if (error := self.lost()) is not None:
             raise error
@@ -89,32 +89,32 @@ class Lease:
     Parameters
     ----------
     token
-        The holder's number.
+        Names the holder's entry.
     """
 
     def __init__(self, token: Token) -> None:
         self.token = token
-        self._entry = _myself()
+        self._entry = _describe_self()
         self._lost: StoreError | None = None
         self._done = threading.Event()
 
     def guard(self, store: Store) -> Store:
-        """Return a store whose writes and deletions are refused once the lease is lost, here and on workers."""
+        """Return the store with a guard: writes and deletions raise once the lease is lost, here and on workers."""
         return store.guarded(self.token)
 
     def check(self) -> None:
-        """Check without reading the store whether the last sign of life found that the lease was lost.
+        """Check that the last heartbeat did not find the lease lost; the store is not read.
 
         Raises
         ------
         StoreError
-            If so.
+            If the lease was lost.
         """
         if self._lost is not None:
             raise self._lost
 
     def guarding(self, listener: Listener) -> Listener:
-        """Return a listener that ends a run which has lost the lease, at its next progress."""
+        """Return a listener that calls `check` before `listener`, so that a run ends which has lost the lease."""
 
         def listen(progress: Progress) -> None:
             self.check()
@@ -123,19 +123,19 @@ class Lease:
         return listen
 
     def keep_alive(self) -> None:
-        """Give signs of life until the lease is released or lost."""
+        """Write heartbeats until the lease is released or lost."""
         beats = 0
         while not self._done.wait(BEAT):
-            with suppress(Exception):  # a store that cannot be reached: the next sign of life may reach it
+            with suppress(Exception):  # the store cannot be reached: the next heartbeat may reach it
                 self._lost = self.token.lost()
                 if self._lost is not None:
                     return
                 beats += 1
-                signs = {"beats": beats, "clock": time.monotonic()}
-                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, **signs})
+                heartbeat = {"beats": beats, "clock": time.monotonic()}
+                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, **heartbeat})
 
     def stop(self) -> None:
-        """End the signs of life."""
+        """End the heartbeats."""
         self._done.set()
 
 
@@ -148,36 +148,37 @@ def hold(
     waiting: Callable[[str], None] | None = None,
     taken_over: Callable[[str], None] = lambda holder: None,
 ) -> Iterator[Lease]:
-    """Hold the lease of that name in a work directory for the time of a block.
+    """Acquire a lease in a work directory for a `with` block, and release it at the end.
 
     Parameters
     ----------
     work
         The work directory.
     name, what
-        Name of the lease, and what it is for, for messages.
+        Name of the lease, and what it protects, for messages.
     waiting
-        Called with a message about the holder that is waited for. By default a living holder is an error.
+        Called once with a message that names the holder, before this process waits for it. None: a living holder raises
+        BusyError.
     taken_over
         Called with the name of a holder that did not release the lease, before the block begins.
 
     Raises
     ------
     BusyError
-        If another process holds it.
+        If another process holds the lease.
     StoreError
-        If this thread holds it, and would wait for itself.
+        If this thread holds the lease, and would wait for itself.
     """
-    # Not guarded by other leases. A sign of life that takes longer than until the next one is worth nothing
+    # Not guarded by other leases. A heartbeat that takes longer than until the next one is useless
     folder = replace(work / _FOLDER, timeout=min(work.timeout, BEAT), guards=())
-    token, dead = _take(folder, name, what, waiting)
+    token, dead = _acquire(folder, name, what, waiting)
     lease = Lease(token)
     beating = threading.Thread(target=lease.keep_alive, daemon=True)
     beating.start()
     try:
         if dead is not None:
             taken_over(dead)
-        with scope():  # an earlier failure of the disk is no concern of this holder
+        with failure_scope():  # earlier failures of the disk do not concern this holder
             yield lease
     finally:
         lease.stop()
@@ -188,58 +189,68 @@ def hold(
 def hold_run(
     work: Store, run: str, taken_over: Callable[[str], None] = lambda holder: None
 ) -> AbstractContextManager[Lease]:
-    """Hold the lease of a run in a work directory; raises as `hold` does."""
+    """Acquire the lease of a run, by its name, for a `with` block; raises as `hold` does."""
     return hold(work, run, f"the run {run} in {work.url}", taken_over=taken_over)
 
 
 def _release(token: Token) -> None:
-    """Let others take the lease. If the store refuses that, it expires."""
+    """Release a lease, so that other processes may acquire it. If the store refuses that, the lease expires."""
     try:
-        token.log.append(token.number + 1, _RELEASED)  # creates nothing where another process has taken it over
+        token.log.append(token.number + 1, _RELEASED)  # creates nothing if another process has taken over
     except Daskw2vError:
         with suppress(Daskw2vError):  # on a full disk files can be deleted, but not created
             token.log.withdraw(token.number, token.entry)
 
 
-def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> tuple[Token, str | None]:
-    """Wait until the lease has no holder that lives, and take it; return the holder that did not release it, too."""
-    log, earlier = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
-    seen, since, reported = None, time.monotonic(), False
+def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> tuple[Token, str | None]:
+    """Wait until a lease has no living holder, and acquire it; arguments are as in `hold`.
+
+    Returns
+    -------
+    token
+        The token of the lease.
+    dead
+        Name of the former holder if it did not release the lease, or None.
+    """
+    log, legacy_name = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
+    last_beat, since, reported = None, time.monotonic(), False
     while True:
         number = log.newest_number()
         if not number:
             NumberedLog(folder / _PROBE).probe()
-        old = _read(partial(folder.read_manifest, earlier))
-        entry = old if old is not None else _read(partial(log.read, number)) if number else _RELEASED
+        legacy_entry = _read_entry(partial(folder.read_manifest, legacy_name))
+        entry = legacy_entry
+        if entry is None:
+            entry = _read_entry(partial(log.read, number)) if number else _RELEASED
         if entry is None:  # deleted meanwhile, as there is a newer one
             continue
         if not entry.get("released"):
             beat = (number, entry.get("name"), entry["beats"])
-            lives = _lives(entry)
-            if lives or (lives is None and seen not in (None, beat)):
+            is_alive = _is_alive(entry)
+            if is_alive or (is_alive is None and last_beat not in (None, beat)):
                 if waiting is None:
                     remedy = "Wait until it is done, stop it, or give another work directory."
-                    raise BusyError(f"{_holder(entry)} is at work on {what}.", remedy)
-                if lives and entry["pid"] == os.getpid() and entry["thread"] == threading.get_ident():
+                    raise BusyError(f"{_describe_holder(entry)} is at work on {what}.", remedy)
+                if is_alive and entry["pid"] == os.getpid() and entry["thread"] == threading.get_ident():
                     raise StoreError(f"{what} is this thread's own already.", "Do one after the other.")
                 if not reported:
-                    waiting(f"waiting for {_holder(entry)}")
+                    waiting(f"waiting for {_describe_holder(entry)}")
                     reported = True
-            if beat != seen:
-                seen, since = beat, time.monotonic()
-            if lives or (lives is None and time.monotonic() - since <= EXPIRY):
-                time.sleep(LOOK)
+            if beat != last_beat:
+                last_beat, since = beat, time.monotonic()
+            if is_alive or (is_alive is None and time.monotonic() - since <= EXPIRY):
+                time.sleep(POLL)
                 continue
-            if old is not None:
-                (folder / earlier).remove()
-        identity = log.append(number + 1, {**_myself(), "beats": 0, "clock": time.monotonic()})
+            if legacy_entry is not None:
+                (folder / legacy_name).remove()
+        identity = log.append(number + 1, {**_describe_self(), "beats": 0, "clock": time.monotonic()})
         if identity is not None:
-            dead = None if entry.get("released") else _holder(entry)
+            dead = None if entry.get("released") else _describe_holder(entry)
             return Token(log, number + 1, identity, what), dead
 
 
-def _read(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return an entry; an entry that cannot be read has an unknown holder, and has to expire."""
+def _read_entry(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the entry that `read` returns; a damaged entry has an unknown holder, and has to expire."""
     try:
         entry = read()
     except DamageError:
@@ -247,20 +258,23 @@ def _read(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
     return None if entry is None else _UNKNOWN | entry
 
 
-def _myself() -> dict[str, Any]:
-    """Return the entries that name this thread of this process as the holder."""
-    process = {"pid": os.getpid(), "born": _born(os.getpid()), "thread": threading.get_ident()}
-    return {"host": platform.node(), "machine": _machine(), **process}
+def _describe_self() -> dict[str, Any]:
+    """Return the values of an entry that name this thread of this process as the holder."""
+    process = {"pid": os.getpid(), "born": _get_start_time(os.getpid()), "thread": threading.get_ident()}
+    return {"host": platform.node(), "machine": _get_machine(), **process}
 
 
-def _machine() -> str:
-    """Return a name that processes which see each other's numbers have in common."""
+def _get_machine() -> str:
+    """Return a name that is equal for all processes that share process ids: of a machine, or a container."""
     boot, numbers = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
     return f"{boot.read_text().strip()}-{numbers.stat().st_ino}" if boot.exists() else platform.node()
 
 
-def _born(pid: int) -> str | None:
-    """Return when a process began, where there is /proc by a clock that cannot be set; None without the process."""
+def _get_start_time(pid: int) -> str | None:
+    """Return the start time of a process as text; None if there is no such process.
+
+    With /proc it is of a clock that nobody can set.
+    """
     try:
         if Path("/proc").exists():
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -269,12 +283,13 @@ def _born(pid: int) -> str | None:
         return None
 
 
-def _lives(entry: dict[str, Any]) -> bool | None:
-    """Return whether a holder on this machine lives, and gave a sign of life lately; None where it is on another."""
-    if entry["machine"] != _machine():
+def _is_alive(entry: dict[str, Any]) -> bool | None:
+    """Return whether the holder of an entry lives, with a recent heartbeat; None if it is on another machine."""
+    if entry["machine"] != _get_machine():
         return None
-    return bool(_born(entry["pid"]) == entry["born"]) and time.monotonic() - entry["clock"] <= EXPIRY
+    return bool(_get_start_time(entry["pid"]) == entry["born"]) and time.monotonic() - entry["clock"] <= EXPIRY
 
 
-def _holder(entry: dict[str, Any]) -> str:
+def _describe_holder(entry: dict[str, Any]) -> str:
+    """Return the name of an entry's holder, for messages."""
     return f"Process {entry['pid']} on {entry['host']}"

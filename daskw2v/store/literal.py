@@ -1,7 +1,7 @@
-"""Calls of filesystems that take names as they are: of fsspec, of Zarr on fsspec, and deletion on this machine.
+"""Calls of filesystems that treat names literally: of fsspec, of Zarr on fsspec, and deletion on this machine.
 
-`[`, `?` and `*` may stand in the name of any folder. Calls of fsspec for many files (`rm`, `cat`, `get`, `put`, `copy`,
-`mv`) take them for patterns, and would reach other folders. Calls for one file or folder do not.
+The name of a folder may contain `[`, `?` and `*`. Calls of fsspec for many files (`rm`, `cat`, `get`, `put`, `copy`,
+`mv`) treat such names as patterns, and would affect other folders. Calls for one file or folder do not.
 """
 
 import asyncio
@@ -19,32 +19,34 @@ from zarr.storage import FsspecStore
 from daskw2v.errors import StoreError
 from daskw2v.store.threads import in_threads
 
-_DELETIONS = 3  # of one path, in one try: others may create or delete files there
+_DELETIONS = 3  # deletions of a path in one try: other processes may create or delete files in it
 
 
 def check_literal(fs: Any, path: str) -> None:
-    """Refuse a path that a filesystem takes for a version of another one, such as `w?versionId=1` of S3.
+    """Refuse a path that a filesystem reads as a version of another path, such as `w?versionId=1` on S3.
+
+    `fs` is a filesystem of fsspec.
 
     Raises
     ------
     StoreError
-        If it does.
+        If the filesystem does so.
     """
     split = getattr(fs, "split_path", None)
-    taken = path if split is None else "/".join(filter(None, split(path)[:2]))
-    if len(taken) < len(path.rstrip("/")) and path.startswith(taken):
+    base_path = path if split is None else "/".join(filter(None, split(path)[:2]))
+    if len(base_path) < len(path.rstrip("/")) and path.startswith(base_path):
         raise StoreError(
-            f"The store takes {path!r} for a version of {taken!r}.", "Give a URL without such an end of a name."
+            f"The store takes {path!r} for a version of {base_path!r}.", "Give a URL without such an end of a name."
         )
 
 
 def remove(fs: Any, path: str) -> None:
-    """Delete a file or folder and all below it, if it is there.
+    """Delete a file or folder, and everything below it, if it exists; `fs` is a filesystem of fsspec.
 
     Raises
     ------
     OSError
-        If it is still there.
+        If it exists after several deletions.
     """
     for _ in range(_DELETIONS):
         if not fs.exists(path):
@@ -59,6 +61,7 @@ def remove(fs: Any, path: str) -> None:
 
 
 def _remove_each(fs: Any, path: str) -> None:
+    """Delete the files and folders below a path one by one."""
     entries = fs.find(path, withdirs=True, detail=True)
     folders = [name for name, info in entries.items() if info.get("type") == "directory"]
     in_threads(partial(_remove_file, fs), sorted(entries.keys() - folders))
@@ -68,25 +71,29 @@ def _remove_each(fs: Any, path: str) -> None:
 
 
 def _remove_file(fs: Any, path: str) -> None:
+    """Delete a file, if it exists."""
     with suppress(FileNotFoundError):
         fs.rm_file(path)
 
 
 def read_range(fs: Any, file: str, start: int, stop: int) -> bytes:
-    """Return the bytes start..stop-1 of a file, as far as it has them."""
+    """Return the bytes start..stop-1 of a file, fewer if the file ends before; `fs` is a filesystem of fsspec."""
     try:
         return bytes(fs.cat_file(file, start=start, end=stop))
-    except Exception:  # several stores refuse a range behind the end, each with an error of its own
+    except Exception:  # several stores refuse a range behind the end, each with another error
         if fs.size(file) > start:
             raise
         return b""
 
 
 def remove_local(path: str, check: Callable[[], None]) -> None:
-    """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
+    """Delete a file or a folder of this machine, which is renamed first, so that it vanishes as a whole.
+
+    If `check` raises an error after the renaming, the file or folder is renamed back, and the error is raised.
+    """
     folder, name = os.path.split(path)
     aside = f"{folder}/.{name}.deleted"
-    _remove_tree(aside)  # left by an interrupted deletion
+    _remove_tree(aside)  # of an interrupted deletion
     while True:
         try:
             os.rename(path, aside)
@@ -100,7 +107,7 @@ def remove_local(path: str, check: Callable[[], None]) -> None:
     try:
         check()
     except Exception:
-        with suppress(OSError):  # another process has created it again
+        with suppress(OSError):  # another process has created the path again
             (os.rename if os.path.isdir(aside) else os.link)(aside, path)
         if os.path.isfile(aside):
             os.unlink(aside)
@@ -109,6 +116,7 @@ def remove_local(path: str, check: Callable[[], None]) -> None:
 
 
 def _remove_tree(path: str) -> None:
+    """Delete a file or folder of this machine until it does not exist; other processes may delete it, too."""
     while os.path.lexists(path):
         with suppress(FileNotFoundError):  # another process deletes it, too
             if os.path.isdir(path) and not os.path.islink(path):
@@ -118,10 +126,10 @@ def _remove_tree(path: str) -> None:
 
 
 class LiteralStore(FsspecStore):
-    """A Zarr store on a filesystem of fsspec that deletes only the named files."""
+    """A Zarr store on a filesystem of fsspec, whose deletions treat names literally."""
 
     async def delete(self, key: str) -> None:
-        """Delete a value, if it is there."""
+        """Delete a value, if it exists."""
         self._check_writable()
         with suppress(FileNotFoundError):
             await self.fs._rm_file(f"{self.path}/{key}")

@@ -2,7 +2,7 @@
 
 An entry is created exclusively. Of several processes that have read entry n and then create entry n + 1, one succeeds;
 the others read again. So no process changes a state that it has not read. Entries that are no longer needed are
-deleted, but the highest one stays, so numbers never fall, unless its creator withdraws it. Each entry has its own
+deleted, but the highest one stays, so numbers never fall, unless its creator withdraws it. Each entry has a random
 identity.
 
 The store has to support exclusive creation: local disks and NFS do (a hard link), and so do S3, Google Cloud Storage
@@ -28,7 +28,7 @@ class NumberedLog:
     Parameters
     ----------
     folder
-        Where the entries are. Nothing else is in it.
+        Folder of the entries, which has no other files.
     kept
         Number of newest entries that are never deleted.
     """
@@ -37,53 +37,54 @@ class NumberedLog:
     kept: int = 1
 
     def newest_number(self, known: int = 0) -> int:
-        """Return the highest number, at least `known`; 0 if there is no entry."""
-        number = max([known, *self._numbers()])
-        while self.folder.read_bytes(_file(number + 1)) is not None:  # several stores list new files late
+        """Return the highest number of an entry, at least `known`; 0 if there is no entry."""
+        number = max([known, *self._list_numbers()])
+        while self.folder.read_bytes(_file_name(number + 1)) is not None:  # several stores list new files late
             number += 1
         return number
 
     def read(self, number: int) -> dict[str, Any] | None:
-        """Return an entry, or None if it does not exist (yet, or any more).
+        """Return the values of an entry; None if it does not exist (yet, or any more).
 
         Raises
         ------
         DamageError
-            If it is damaged.
+            If the entry is damaged.
         """
-        return self.folder.read_manifest(_file(number))
+        return self.folder.read_manifest(_file_name(number))
 
     def append(self, number: int, values: dict[str, Any]) -> str | None:
-        """Create an entry after `number - 1`, which the caller has read; return its identity.
+        """Create the entry `number`, after the caller has read the entry before; return the new entry's identity.
 
-        None if another process has created this entry or a later one. Entries that are not kept are deleted.
+        The result is None if another process has created this entry or a later one. Entries that are not to be kept are
+        deleted.
         """
         entry = uuid.uuid4().hex
-        self.folder.create_manifest({**values, _ENTRY: entry}, _file(number))
+        self.folder.create_manifest({**values, _ENTRY: entry}, _file_name(number))
         # A try that timed out may have succeeded. Several stores answer once with the former content
-        if not (self._is_of(number, entry) or self._is_of(number, entry)):
+        if not (self._has_identity(number, entry) or self._has_identity(number, entry)):
             return None
-        if self.newest_number(number) >= number + self.kept:  # the number had been used and deleted long before
-            (self.folder / _file(number)).remove()
+        if self.newest_number(number) >= number + self.kept:  # an entry of this number was created and deleted before
+            (self.folder / _file_name(number)).remove()
             return None
-        for old in self._numbers():
-            if old <= number - self.kept:
-                (self.folder / _file(old)).remove()
+        for entry_number in self._list_numbers():
+            if entry_number <= number - self.kept:
+                (self.folder / _file_name(entry_number)).remove()
         return entry
 
     def probe(self) -> None:
-        """Check once that the store creates files exclusively; entry 1 is kept as the answer.
+        """Check once that the store creates files exclusively; entry 1 records the answer.
 
         Raises
         ------
         StoreError
-            If it writes a file over another one that was to be created.
+            If the store replaces a file where it should refuse to create it.
         """
         if self.newest_number() or self.append(1, {"released": True, "exclusive": True}) is None:
             return
-        self.folder.create_manifest({"exclusive": False}, _file(1))
+        self.folder.create_manifest({"exclusive": False}, _file_name(1))
         if not any((self.read(1) or {}).get("exclusive") for _ in range(2)):  # one answer may be old
-            (self.folder / _file(1)).remove()
+            (self.folder / _file_name(1)).remove()
             raise StoreError(
                 f"{self.folder.url} is in a store that creates no file exclusively: of two processes that publish at "
                 "once, one would lose its change.",
@@ -91,33 +92,36 @@ class NumberedLog:
             )
 
     def ends_with(self, number: int, entry: str) -> bool:
-        """Return whether the newest entry is the one that `append` has created with this number and identity."""
-        return self._ends_with(number, entry) or self._ends_with(
-            number, entry
-        )  # a store may answer once with old content
+        """Return whether the newest entry is that which `append` has created with this number and identity."""
+        # Twice, as a store may answer once with old content
+        return self._ends_with(number, entry) or self._ends_with(number, entry)
 
     def _ends_with(self, number: int, entry: str) -> bool:
+        """Return the result of `ends_with` by reading once."""
         try:
-            return self.newest_number(number) == number and self._is_of(number, entry)
-        except DamageError:  # another process would have created a whole one
+            return self.newest_number(number) == number and self._has_identity(number, entry)
+        except DamageError:  # an entry of another process would be undamaged
             return True
 
     def rewrite(self, number: int, entry: str, values: dict[str, Any]) -> None:
-        """Replace the content of an entry, which only the process that created it may do."""
-        self.folder.write_manifest({**values, _ENTRY: entry}, _file(number), alone=True)
+        """Replace the values of an entry, which only the process that created the entry may do."""
+        self.folder.write_manifest({**values, _ENTRY: entry}, _file_name(number), alone=True)
 
     def withdraw(self, number: int, entry: str) -> None:
-        """Delete an entry if it is the newest, which only the process that created it may do."""
+        """Delete an entry if it is the newest, which only the process that created the entry may do."""
         if self.ends_with(number, entry):
-            (self.folder / _file(number)).remove()
+            (self.folder / _file_name(number)).remove()
 
-    def _is_of(self, number: int, entry: str) -> bool:
+    def _has_identity(self, number: int, entry: str) -> bool:
+        """Return whether the entry of a number exists and has an identity."""
         values = self.read(number)
         return values is not None and values.get(_ENTRY) == entry
 
-    def _numbers(self) -> list[int]:
+    def _list_numbers(self) -> list[int]:
+        """Return the numbers of all listed entries."""
         return [int(match[1]) for name in self.folder.children() if (match := _NAME.fullmatch(name))]
 
 
-def _file(number: int) -> str:
+def _file_name(number: int) -> str:
+    """Return the name of an entry's file."""
     return f"{number:08}.json"

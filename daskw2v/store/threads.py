@@ -7,15 +7,16 @@ from itertools import chain
 from typing import TypeVar
 
 THREADS = 16
-_RUNS = 8  # of each thread: the calls of a run are made one after another
+_RUNS = 8  # runs of a thread; it makes the calls of a run one after the other
 A = TypeVar("A")
 T = TypeVar("T")
 
 
 def in_threads(function: Callable[[A], T], items: Sequence[A]) -> list[T]:
-    """Return function(item) for each item, in order; the first exception is raised.
+    """Return function(item) for each item, called in up to `THREADS` threads, in the order of the items.
 
-    Items are handed to the threads in runs: one at a time would cost more than a call that is answered at once.
+    The first exception is raised. Threads get the items in runs: one at a time would cost more than a call that is
+    answered at once.
     """
     step = max(1, math.ceil(len(items) / (THREADS * _RUNS)))
     runs = [items[start : start + step] for start in range(0, len(items), step)]

@@ -1,4 +1,4 @@
-"""URLs and paths of the user's: the filesystems that they lie on, and the secrets that they may hold."""
+"""URLs and paths that users pass: their filesystems, and the secrets that they may hold."""
 
 import os
 from collections.abc import Mapping
@@ -14,42 +14,40 @@ _REMEDY = "Give secrets in storage_options or the environment; a signed URL has 
 
 
 def is_location(value: Any) -> bool:
-    """Return whether a value names anything: text or a path, not empty, and without a NUL byte."""
+    """Return whether a value may be a URL or path: text or a `PathLike`, not empty, and without a NUL byte."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     return isinstance(text, str) and bool(text) and "\0" not in text
 
 
-def as_url(value: Location, what: str) -> str:
+def as_url(value: Location, name: str) -> str:
     """Return a URL or path as text.
 
     Parameters
     ----------
     value
         The user's value.
-    what
+    name
         Name of the setting, such as "work".
 
     Raises
     ------
     ParameterError
-        If it is no name: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
+        If the value is neither text nor a path, is empty or has a NUL byte; or if it holds a secret.
     """
     if not is_location(value):
-        raise ParameterError(f"{what}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
+        raise ParameterError(f"{name}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
     url = os.fspath(value)
-    refuse_secret(what, url)
+    refuse_secret(name, url)
     return url
 
 
-def absolute(url: str) -> str:
-    """Return a path as workers find it that stand in another directory, ~ as the home directory; a URL as it is.
-
-    Its parts are divided by / on Windows, too.
+def make_absolute(url: str) -> str:
+    """Return the absolute path of a local path, with ~ expanded and / as the separator; a URL as it is.
 
     Raises
     ------
     ParameterError
-        If the home directory is unknown, or that of ~user.
+        If the home directory of ~ or ~user is unknown.
     """
     if "://" in url or "::" in url:
         return url
@@ -63,7 +61,7 @@ def absolute(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Return whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    """Return whether a URL is of fsspec's filesystem in memory, which other processes cannot read."""
     return url.startswith("memory://")
 
 
@@ -77,7 +75,7 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     MissingExtraError
         If the protocol needs a package that is not installed.
     """
-    protocol = url.partition("://")[0]  # all of a URL that surely holds no secret
+    protocol = url.partition("://")[0]  # the only part of a URL that surely holds no secret
     try:
         fs, path = url_to_fs(url, **options)
     except ImportError as error:
@@ -94,19 +92,19 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 class Options(dict[str, Any]):
-    """Options for fsspec, of which only names are shown: Dask writes the arguments of tasks that fail into its logs."""
+    """Options for fsspec whose repr shows only names: Dask writes the arguments of failed tasks into its logs."""
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{name!r}: ..." for name in self) + "}"
 
 
 def refuse_secret(name: str, value: Any, remedy: str = _REMEDY) -> None:
-    """Refuse the value of a setting that holds a secret: settings stand in logs, messages and manifests.
+    """Refuse the value of a setting that holds a secret, as settings are written to logs, messages and manifests.
 
     Raises
     ------
     ParameterError
-        If it is, or holds, a URL with a secret.
+        If the value is, or contains, a URL with a secret.
     """
     safe = without_secrets(value)
     if safe is not value and safe != value:

@@ -1,7 +1,7 @@
-"""The Zarr groups and arrays that are read: only such as this package writes, of all that Zarr can read.
+"""The Zarr groups and arrays that may be read: only those that this package would write.
 
-They hold plain numbers, in chunks of bounded size, by codecs that run no code and cannot unpack to more than was
-declared. Metadata are checked before Zarr looks at them.
+They hold plain numbers, in chunks of bounded size, by codecs that run no code and cannot decompress to more than was
+declared. Metadata are checked before Zarr reads them.
 """
 
 import math
@@ -19,19 +19,28 @@ from zarr.core.buffer import Buffer
 
 from daskw2v.store.limits import refused, shown
 
-_CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
-_FILES = 1 << 17  # of an array: Zarr makes a task for each
-_IN_SHARD = 1 << 20  # chunks of a shard, whose index is read whole
-_AXES = 3
-_FILL = 1 << 24  # any float holds whole numbers up to this one
-_OF_GROUPS = {"attributes", "consolidated_metadata", "node_type", "zarr_format"}
-_EMPTY = "storage_transformers", "dimension_names", "consolidated_metadata"  # in arrays
-_ENTRIES = {*_OF_GROUPS, *_EMPTY, "chunk_grid", "chunk_key_encoding", "codecs", "data_type", "fill_value", "shape"}
+_MAX_CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
+_MAX_FILES = 1 << 17  # files of an array: Zarr makes a task for each
+_MAX_IN_SHARD = 1 << 20  # chunks of a shard, whose index is read at once
+_MAX_AXES = 3
+_MAX_FILL = 1 << 24  # floats of all types hold integers up to this one
+_GROUP_ENTRIES = {"attributes", "consolidated_metadata", "node_type", "zarr_format"}
+_EMPTY_ENTRIES = "storage_transformers", "dimension_names", "consolidated_metadata"  # of arrays
+_ENTRIES = {
+    *_GROUP_ENTRIES,
+    *_EMPTY_ENTRIES,
+    "chunk_grid",
+    "chunk_key_encoding",
+    "codecs",
+    "data_type",
+    "fill_value",
+    "shape",
+}
 _TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
 _PLAIN = (["bytes"], ["bytes", "blosc"], ["bytes", "crc32c"], ["bytes", "blosc", "crc32c"])
 _INDEX = ["bytes", "crc32c"]
-# The entries that a configuration may hold, by the name that it belongs to: Zarr takes others for arguments of its own.
-# A value is an instance of the type, a whole number in the range, or one of the texts
+# The entries that a configuration may have, by the name of the codec, grid or encoding: Zarr would pass further ones to
+# its functions. A value is an instance of the type, an integer in the range, or one of the texts
 _CONFIGURATIONS: dict[str, dict[str, type | range | tuple[str, ...]]] = {
     "regular": {"chunk_shape": list},
     "default": {"separator": ("/",)},
@@ -43,30 +52,32 @@ _CONFIGURATIONS: dict[str, dict[str, type | range | tuple[str, ...]]] = {
         "cname": ("lz4",),
         "clevel": range(10),
         "shuffle": ("noshuffle", "shuffle", "bitshuffle"),
-        "blocksize": range(_CHUNK + 1),
+        "blocksize": range(_MAX_CHUNK + 1),
     },
 }
 _HEADER = 16  # bytes of Blosc's header
 
 
-def check_metadata(values: Any, place: str) -> None:
-    """Refuse metadata of a Zarr group or array that this package would not write; `values` are those of their JSON.
+def check_metadata(values: Any, location: str) -> None:
+    """Refuse metadata of a Zarr group or array that this package would not write.
+
+    `values` is the value of their JSON, `location` their URL for the message.
 
     Raises
     ------
     StoreError
-        If it is another node, or an array of another type, layout or codec, or of absurd size.
+        If the node is no group or array, or an array of another type, layout or codec, or of absurd size.
     """
-    if problem := _problem(values):
-        raise refused(place, problem)
+    if problem := _find_problem(values):
+        raise refused(location, problem)
 
 
-def _problem(values: Any) -> str:
-    """Return a sentence about the first fault of metadata, without its subject; "" without a fault."""
+def _find_problem(values: Any) -> str:
+    """Return the first fault of metadata as a verb phrase, such as "has the codecs ..."; "" without a fault."""
     if not isinstance(values, dict) or not values.keys() <= _ENTRIES:
         return "is no group or array that daskw2v writes"
     match values:
-        case {"zarr_format": int(3), "node_type": "group", "attributes": {}} if values.keys() <= _OF_GROUPS:
+        case {"zarr_format": int(3), "node_type": "group", "attributes": {}} if values.keys() <= _GROUP_ENTRIES:
             return "" if values.get("consolidated_metadata") is None else "holds the metadata of others"
         case {
             "zarr_format": int(3),
@@ -80,22 +91,23 @@ def _problem(values: Any) -> str:
         } if _is_known(grid) and _is_known(encoding):
             if not isinstance(kind, str) or kind not in _TYPES:
                 return f"is of type {str(kind)[:60]!r}, not of numbers"
-            if any(values.get(name) not in (None, []) for name in _EMPTY) or not _fills(values, kind):
+            if any(values.get(name) not in (None, []) for name in _EMPTY_ENTRIES) or not _is_valid_fill(values, kind):
                 return "has entries that daskw2v does not write"
-            return _shape_problem(shape, chunk, np.dtype(kind).itemsize, codecs)
+            return _find_shape_problem(shape, chunk, np.dtype(kind).itemsize, codecs)
     return "is no group or array that daskw2v writes"
 
 
-def _fills(values: dict[str, Any], kind: str) -> bool:
-    """Return whether an array's type holds the number that stands for what was not written."""
+def _is_valid_fill(values: dict[str, Any], kind: str) -> bool:
+    """Return whether the fill value of an array is a number of the array's type."""
     fill: Any = values.get("fill_value")
     if kind.startswith("float"):
-        return fill == "NaN" or (type(fill) in (int, float) and abs(fill) < _FILL)
+        return fill == "NaN" or (type(fill) in (int, float) and abs(fill) < _MAX_FILL)
     limits = np.iinfo(kind)
     return type(fill) is int and limits.min <= fill <= limits.max
 
 
-def _shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: list[Any]) -> str:
+def _find_shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: list[Any]) -> str:
+    """Return the first fault of an array's shape, of its files' shape, or of its codecs, as `_find_problem` does."""
     match codecs:
         case [
             {
@@ -103,27 +115,28 @@ def _shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: lis
                 "configuration": {"chunk_shape": [*chunk], "codecs": [*inner], "index_codecs": [*index]},
             }
         ]:
-            if _names(index) != _INDEX or not all(map(_is_known, index)):
+            if _get_names(index) != _INDEX or not all(map(_is_known, index)):
                 return f"has the codecs {shown(index)} of an index"
             if not _is_known(codecs[0]):
                 return f"has the codec {shown(codecs[0])}, which daskw2v does not write"
         case _:
             chunk, inner = file, codecs
-    if not len(shape) == len(file) == len(chunk) or not 1 <= len(shape) <= _AXES:
+    if not len(shape) == len(file) == len(chunk) or not 1 <= len(shape) <= _MAX_AXES:
         return f"is of shape {shown(shape)} in chunks of {shown(chunk)}"
     if not (all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n > 0 for n in file + chunk)):
         return f"is of shape {shown(shape)} in chunks of {shown(chunk)}"
-    if math.prod(chunk) * itemsize > _CHUNK:
-        return f"has chunks of {math.prod(chunk) * itemsize:,} bytes, where {_CHUNK:,} are the most"
-    if math.prod(max(1, n // k) for n, k in zip(file, chunk, strict=True)) > _IN_SHARD:
+    if math.prod(chunk) * itemsize > _MAX_CHUNK:
+        return f"has chunks of {math.prod(chunk) * itemsize:,} bytes, where {_MAX_CHUNK:,} are the most"
+    if math.prod(max(1, n // k) for n, k in zip(file, chunk, strict=True)) > _MAX_IN_SHARD:
         return f"has shards of {shown(file)} in chunks of {shown(chunk)}"
-    if math.prod(-(-n // k) for n, k in zip(shape, file, strict=True)) > _FILES:
-        return f"is of shape {shown(shape)} in files of {shown(file)}, more than {_FILES:,}"
-    return _codec_problem(inner)
+    if math.prod(-(-n // k) for n, k in zip(shape, file, strict=True)) > _MAX_FILES:
+        return f"is of shape {shown(shape)} in files of {shown(file)}, more than {_MAX_FILES:,}"
+    return _find_codec_problem(inner)
 
 
-def _codec_problem(codecs: list[Any]) -> str:
-    if _names(codecs) not in _PLAIN:
+def _find_codec_problem(codecs: list[Any]) -> str:
+    """Return the first fault of the codecs of a chunk, as `_find_problem` does."""
+    if _get_names(codecs) not in _PLAIN:
         return f"has the codecs {shown(codecs)}, which daskw2v does not write"
     for codec in codecs:
         if not _is_known(codec):
@@ -132,50 +145,60 @@ def _codec_problem(codecs: list[Any]) -> str:
 
 
 def _is_known(values: Any) -> bool:
-    """Return whether a codec, grid or encoding, of a known name, has the entries and values of `_CONFIGURATIONS`."""
+    """Return whether a codec, grid or encoding, of a known name, has only entries and values of `_CONFIGURATIONS`."""
     if not isinstance(values, dict) or not values.keys() <= {"name", "configuration"}:
         return False
-    known, own = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
-    if not isinstance(own, dict) or not own.keys() <= known.keys():
+    allowed, configuration = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
+    if not isinstance(configuration, dict) or not configuration.keys() <= allowed.keys():
         return False
-    is_whole = values["name"] != "blosc" or own.keys() == known.keys()
-    return is_whole and all(_allows(known[name], value) for name, value in own.items())
+    is_complete = values["name"] != "blosc" or configuration.keys() == allowed.keys()
+    return is_complete and all(_is_allowed(allowed[name], value) for name, value in configuration.items())
 
 
-def _allows(allowed: type | range | tuple[str, ...], value: Any) -> bool:
+def _is_allowed(allowed: type | range | tuple[str, ...], value: Any) -> bool:
+    """Return whether a value is allowed by an item of `_CONFIGURATIONS`."""
     if isinstance(allowed, type):
         return isinstance(value, allowed)
     return value in allowed and (type(value) is int or isinstance(allowed, tuple))
 
 
-def _names(codecs: Sequence[Any]) -> list[Any]:
+def _get_names(codecs: Sequence[Any]) -> list[Any]:
+    """Return the names of codecs."""
     return [codec.get("name") if isinstance(codec, dict) else codec for codec in codecs]
 
 
-def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
-    """Return the array, none of whose chunks unpacks to more than it should hold."""
+def bound_codecs(array: zarr.Array[Any]) -> zarr.Array[Any]:
+    """Return an array with codecs that refuse chunks which would decompress to more bytes than a chunk has."""
     metadata: Any = array.metadata
-    metadata = replace(metadata, codecs=tuple(map(_bounded, metadata.codecs)))
+    metadata = replace(metadata, codecs=tuple(map(_bound_codec, metadata.codecs)))
     return zarr.Array(zarr.AsyncArray(metadata, array.store_path, array.config))
 
 
-def _bounded(codec: Codec) -> Codec:
+def _bound_codec(codec: Codec) -> Codec:
+    """Return a codec that refuses chunks which would decompress to more bytes than a chunk has."""
     if isinstance(codec, ShardingCodec):
-        return replace(codec, codecs=tuple(map(_bounded, codec.codecs)))
+        return replace(codec, codecs=tuple(map(_bound_codec, codec.codecs)))
     return _Blosc.from_dict(codec.to_dict()) if isinstance(codec, BloscCodec) else codec
 
 
 class _Blosc(BloscCodec):
-    """Blosc, whose own header is not believed: memory would be taken for what it says."""
+    """Blosc with a check of its header, by which it would allocate memory."""
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        """Return a chunk decompressed, after a check of its header."""
         expected = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
         check_packed(chunk_bytes.as_numpy_array(), expected)
         return await super()._decode_single(chunk_bytes, chunk_spec)
 
 
 def check_packed(content: npt.NDArray[np.uint8], expected: int) -> None:
-    """Raise a ValueError unless what Blosc packed says that it is as long as it is, and holds `expected` bytes."""
+    """Check the header of content that Blosc compressed: its own length, and `expected` bytes when decompressed.
+
+    Raises
+    ------
+    ValueError
+        If the header declares other numbers of bytes.
+    """
     header = content[:_HEADER].tobytes()
     unpacked, packed = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
     if (unpacked, packed) != (expected, len(content)):

@@ -18,7 +18,7 @@ from daskw2v.cluster.workers import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import get_default
-from daskw2v.models.versions.finished import run_of
+from daskw2v.models.versions.finished import parse_run_id
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
@@ -189,7 +189,7 @@ def _apply_choice(params: Params, record: Mapping[str, Any]) -> Params:
 def _has_files(store: Store, run_id: str) -> bool:
     """Return whether a version of a run, finished or not, or the run's folder exists in a work directory."""
     names = (store / "models").children()
-    return any(run_of(name) == run_id for name in names if "-" in name) or run_folder(store, run_id).exists()
+    return any(parse_run_id(name) == run_id for name in names if "-" in name) or run_folder(store, run_id).exists()
 
 
 def _report(listener: Listener, record: Mapping[str, Any]) -> None:

@@ -15,8 +15,8 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections import parts
 from daskw2v.corpus import stored_tokenizers
 from daskw2v.errors import DamageError
-from daskw2v.models.versions.finished import run_of
-from daskw2v.models.versions.versions import was_served
+from daskw2v.models.versions.finished import parse_run_id
+from daskw2v.models.versions.versions import list_served
 from daskw2v.phrases import build as phrases
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling import context_matrix
@@ -55,9 +55,9 @@ _BLOCKS = 64  # blocks of text that a task checks
 
 
 def check_folders(work: Store) -> None:
-    """Raise the error of `Store.check_way` if a folder that a run will write is a link."""
+    """Raise the error of `Store.check_links` if a folder that a run will write is a link."""
     for folder in _FOLDERS:
-        (work / folder).check_way("")
+        (work / folder).check_links("")
 
 
 def repair_and_retry(
@@ -168,7 +168,7 @@ def repair(work: Store, damage: DamageError) -> str | None:
             return part
     match inside.split("/"):
         case ["models", version, _, *_] if finished_version(work, damage) is None:
-            with hold_run(work, run_of(version)) as lease:
+            with hold_run(work, parse_run_id(version)) as lease:
                 (lease.guard(work) / "models" / version).remove()
             return f"models/{version}"
     return None
@@ -178,7 +178,7 @@ def finished_version(work: Store, damage: DamageError) -> str | None:
     """Return the name of the finished version that a damaged file belongs to; None for other files."""
     models = work / "models"
     match damage.url.removeprefix(f"{work.url}/").split("/"):
-        case ["models", version, *_] if (models / version / MANIFEST).exists() or version in was_served(models):
+        case ["models", version, *_] if (models / version / MANIFEST).exists() or version in list_served(models):
             return version
     return None
 

@@ -19,7 +19,7 @@ from daskw2v.models.versions.phrases import describe_phrases, write_phrases
 from daskw2v.objectives.noise import has_markets
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Base, Run
-from daskw2v.store.durability import force
+from daskw2v.store.durability import force_files
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
@@ -78,7 +78,7 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
 
 def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
     """Check all tables of a version and write its manifest, in a task, so that no table is sent to this process."""
-    force()  # files of this process; workers have forced theirs
+    force_files()  # files of this process; workers have forced theirs
     _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 

@@ -25,36 +25,42 @@ def find_in_cache(x):
 
 def messages(client, function):
     reports = []
-    with compilation.compiling_said(client, reports.append):
+    with compilation.reporting_compilation(client, reports.append):
         assert client.submit(function, 4, pure=False).result() == 8
     return [(report.stage, report.message) for report in reports]
 
 
-def test_compiling_said__tells_that_workers_compile_and_how_long(client):
+def test_reporting_compilation__tells_that_workers_compile_and_how_long(client):
     began, ended = messages(client, compile_anew)
     assert began == ("compile", "compiling kernels, once (about 7 s)")
     assert ended[0] == "compile"
     assert re.fullmatch(r"kernels were compiled in \d+ s", ended[1])
 
 
-def test_compiling_said__says_nothing_of_kernels_that_are_cached(client, tmp_path, monkeypatch):
+def test_reporting_compilation__says_nothing_of_kernels_that_are_cached(client, tmp_path, monkeypatch):
     monkeypatch.setattr("daskw2v.kernels.cache.cache_folder", lambda: str(tmp_path))
     find_in_cache(4)
     assert messages(client, find_in_cache) == []
 
 
-def test_compiling_said__is_said_once_where_calls_are_nested(client):
+def test_reporting_compilation__is_said_once_where_calls_are_nested(client):
     outer, inner = [], []
-    with compilation.compiling_said(client, outer.append), compilation.compiling_said(client, inner.append):
+    with (
+        compilation.reporting_compilation(client, outer.append),
+        compilation.reporting_compilation(client, inner.append),
+    ):
         client.submit(compile_anew, 4, pure=False).result()
     assert (len(outer), inner) == (2, [])
 
 
-def test_compiling_said__survives_a_listener_that_raises(client):
+def test_reporting_compilation__survives_a_listener_that_raises(client):
     def fail(_):
         raise ValueError
 
-    with pytest.raises(ValueError), compilation.compiling_said(client, fail):  # the last word is said by our thread
+    with (
+        pytest.raises(ValueError),
+        compilation.reporting_compilation(client, fail),
+    ):  # the last word is said by our thread
         assert client.submit(compile_anew, 4, pure=False).result() == 8
     assert client.submit(double, 4).result() == 8
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import Pairs, PathPairs, count_table_rows, likely
@@ -25,7 +25,7 @@ def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
     missing[rng.random(m) < 0.5] = -1
     pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([others, missing], dtype)
-    words = word_table(rng.integers(1, 100, rows[1]), 0.75)
+    words = make_word_table(rng.integers(1, 100, rows[1]), 0.75)
     params = Params(vector_size=vector_size)
     case = Pairs(params, Bucket(pairs, noise), negative, each, tables, words, likely(tables, rng))
     assert_is_truth(case)

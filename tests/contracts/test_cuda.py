@@ -19,7 +19,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError, Daskw2vError, MissingExtraError, ParameterError
 from daskw2v.kernels.cuda import check_gpu
 from daskw2v.sampling.reader import DeviceSpan
-from daskw2v.sampling.segments import SegmentBuilder, with_rest
+from daskw2v.sampling.segments import SegmentBuilder, append_threshold
 
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 560, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
@@ -198,8 +198,8 @@ def test_kernels__have_names_of_their_own_in_the_cache(compiling):
     settings = [compiling.Setting(128), compiling.Setting(96), compiling.Setting(128, (8, 0))]
     kernels = {(name, setting): compiling.KERNELS[name](setting)[0] for name in KERNELS for setting in settings}
     assert all(isinstance(kernel._cache, caches.CudaKernelCache) for kernel in kernels.values())
-    assert len({caches.named(kernel.py_func) for kernel in kernels.values()}) == len(set(kernels.values()))
-    assert "0x" not in str([caches.named(kernel.py_func) for kernel in kernels.values()]), "an address is no name"
+    assert len({caches.make_key(kernel.py_func) for kernel in kernels.values()}) == len(set(kernels.values()))
+    assert "0x" not in str([caches.make_key(kernel.py_func) for kernel in kernels.values()]), "an address is no name"
 
 
 @pytest.mark.parametrize(("name", "vector_size"), SIZES)
@@ -257,7 +257,13 @@ def test_compiled_helpers__cut_text_as_the_processor_does(compiling, monkeypatch
             blocks, lanes, _ = launched
             return lambda *arguments: self.kernel.launch(arguments, (lanes, 1), blocks)
 
-    for kernel, name in (("_look_up", "look up"), ("_count",) * 2, ("_place",) * 2, ("_bound",) * 2, ("_close",) * 2):
+    for kernel, name in (
+        ("_look_up", "look up"),
+        ("_count_kept", "count"),
+        ("_write_kept", "place"),
+        ("_write_bounds", "bound"),
+        ("_write_ends", "close"),
+    ):
         monkeypatch.setattr(cutting, kernel, Carried(name.removeprefix("_")))
     monkeypatch.setattr(cutting, "cuda", SimpleNamespace(device_array=np.zeros))
     rng, key = np.random.default_rng(0), np.uint64(12345)
@@ -273,7 +279,7 @@ def test_compiled_helpers__cut_text_as_the_processor_does(compiling, monkeypatch
         DeviceSpan(codes[a:b], ids, starts[slice(*edge)], a, 10**10 + a)
         for (a, b), edge in zip(((0, 1100), (1100, 2500)), edges, strict=True)
     ]
-    found, *centers = cutting.Cutter().cut(spans, 10**10 + 50, 10**10 + 2400, with_rest(keep), key, counts, None)
+    found, *centers = cutting.Cutter().cut(spans, 10**10 + 50, 10**10 + 2400, append_threshold(keep), key, counts, None)
     n = found.bounds[-1]
     np.testing.assert_array_equal(found.tokens[:n], expected.tokens)
     np.testing.assert_array_equal(found.positions[:n], expected.positions)

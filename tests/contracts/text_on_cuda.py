@@ -60,7 +60,7 @@ def in_parts(spans, most):
     for span in spans:
         for a in range(0, span.n, most):
             n = min(most, span.n - a)
-            yield span._replace(first=span.first + a, n=n, at=span.at + a, position=span.position + a)
+            yield span._replace(first=span.first + a, n=n, offset=span.offset + a, position=span.position + a)
 
 
 def cut_on_gpu(text, on_gpu, cutter, start, stop):

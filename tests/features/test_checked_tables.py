@@ -27,7 +27,7 @@ def checked(path, weights=None):
         ({"item": ["c"], "y": ["w"]}, {"x": 0.0, "y": 0.0}, "All columns of .* weigh 0: x, y"),
     ],
 )
-def test_any_file_of_a_folder__is_looked_at(tmp_path, second, weights, message):
+def test_any_file_of_a_folder__is_checked(tmp_path, second, weights, message):
     pq.write_table(pa.table(GOOD), tmp_path / "1.parquet")
     pq.write_table(pa.table(second), tmp_path / "2.parquet")
     with pytest.raises(InputError, match=message):

@@ -40,9 +40,9 @@ def test_tables__of_several_formats_say_the_same(tmp_path):
     (tmp_path / "c.csv").write_text(lines)
     (tmp_path / "d.tsv").write_text(lines.replace(",", "\t"))
     for path in tmp_path.iterdir():
-        columns_found, found = features_in(path)
+        columns_found, actual = features_in(path)
         assert columns_found == (FeatureColumn("brand", 1.0, values=("zorg", "acme")),), "the most frequent first"
-        assert of_each(found) == [{}, {0: 1.0}, {1: 1.0}, {1: 1.0}]
+        assert of_each(actual) == [{}, {0: 1.0}, {1: 1.0}, {1: 1.0}]
 
 
 def test_kinds__of_columns(tmp_path):
@@ -53,7 +53,7 @@ def test_kinds__of_columns(tmp_path):
         }),
         tmp_path / "t.parquet",
     )  # fmt: skip
-    columns, found = features_in(tmp_path, {"price": 0.5})
+    columns, actual = features_in(tmp_path, {"price": 0.5})
     assert [column.name for column in columns] == ["tags", "n", "price", "new"]
     assert columns[0].values == ("y", "x")
     assert columns[1].values == ("1", "2")
@@ -61,7 +61,7 @@ def test_kinds__of_columns(tmp_path):
     assert columns[2].knots[-1] == 3.0
     assert columns[3].values == ("True", "False")
     last = 4 + len(columns[2].knots)
-    assert of_each(found) == [
+    assert of_each(actual) == [
         {0: 1.0, 1: 1.0, 2: 1.0, 4: 0.5, last: 1.0},
         {3: 1.0, last - 1: 0.5, last + 1: 1.0},
         {},
@@ -98,9 +98,9 @@ def test_column__may_be_empty_in_one_file(tmp_path, empty):
         (tmp_path / f"{name}.csv").write_text(
             "item,price,brand\n" + (f"{line.split(',')[0]},," if name == empty else line)
         )
-    columns, found = features_in(tmp_path)
+    columns, actual = features_in(tmp_path)
     assert {column.name for column in columns} == {"price", "brand"}
-    assert sum(map(bool, of_each(found))) == 2
+    assert sum(map(bool, of_each(actual))) == 2
 
 
 def test_a_weight_of_zero__leaves_a_column_out_whatever_its_type(tmp_path):
@@ -115,11 +115,11 @@ def test_a_weight_of_zero__leaves_a_column_out_whatever_its_type(tmp_path):
 
 def test_a_word_of_several_rows__has_the_features_of_all(tmp_path):
     (tmp_path / "1.csv").write_text("word,brand,price\na,acme,1.0\na,acme,3.0\na,zorg,\n7,acme,2.5\nc,,4.0\n")
-    columns, found = features_in(tmp_path)
-    assert found.offsets.tolist()[:2] == [0, 3]
+    columns, actual = features_in(tmp_path)
+    assert actual.offsets.tolist()[:2] == [0, 3]
     prices = columns[1].knots
     assert prices[0] == 2.0, "the mean of its numbers"
-    assert of_each(found)[0] == {0: 1.0, 1: 1.0, 2: 1.0}
+    assert of_each(actual)[0] == {0: 1.0, 1: 1.0, 2: 1.0}
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_numbers__near_the_largest_have_a_mean(tmp_path):
     """Two of them have no sum in float64."""
     prices = [1.7e308, 1.7e308, -1.7e308, 0.0]
     pq.write_table(pa.table({"word": ["a", "a", "c", "7"], "price": prices}), tmp_path / "t.parquet")
-    (column,), found = features_in(tmp_path)
+    (column,), actual = features_in(tmp_path)
     assert np.isfinite(column.knots).all()
-    assert of_each(found) == [{15: 1.0}, {}, {0: 1.0}, {7: 0.5, 8: 0.5}]
+    assert of_each(actual) == [{15: 1.0}, {}, {0: 1.0}, {7: 0.5, 8: 0.5}]
 
 
 def test_numbers__far_apart_have_knots_at_their_quantiles(tmp_path):
@@ -167,22 +167,22 @@ def test_numbers__far_apart_have_knots_at_their_quantiles(tmp_path):
     for source in find_sources(tmp_path):
         for some, columns in read_table(source, {}, 10.0):
             table.add(some, columns, source.url)
-    (column,), found = table.finish()
+    (column,), actual = table.finish()
     assert len(column.knots) == 16
     np.testing.assert_allclose(column.knots, np.quantile(prices, np.linspace(0, 1, 16)))
-    totals = np.bincount(np.repeat(np.arange(1000), np.diff(found.offsets)), found.weights)
+    totals = np.bincount(np.repeat(np.arange(1000), np.diff(actual.offsets)), actual.weights)
     np.testing.assert_allclose(totals, 1.0, rtol=1e-6)
     knots = np.array(column.knots)
-    again = np.bincount(np.repeat(np.arange(1000), np.diff(found.offsets)), found.weights * knots[found.rows])
+    again = np.bincount(np.repeat(np.arange(1000), np.diff(actual.offsets)), actual.weights * knots[actual.rows])
     np.testing.assert_allclose(again, prices, rtol=1e-4, atol=1.0)
 
 
 def test_columns_that_are_left_out__have_no_rows_and_may_be_named(tmp_path):
     columns = {"word": ["a", "c"], "brand": ["x", "y"], "comment": ["p", "q"], "nothing": pa.nulls(2)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    found, _ = features_in(tmp_path, {"comment": 0})
-    assert [(column.name, column.size) for column in found] == [("brand", 2), ("comment", 0), ("nothing", 0)]
+    actual, _ = features_in(tmp_path, {"comment": 0})
+    assert [(column.name, column.size) for column in actual] == [("brand", 2), ("comment", 0), ("nothing", 0)]
     item = {"brand": "y", "comment": "p", "nothing": None}
-    assert FeatureKeys(found).of_values([item]).rows.tolist() == [1]
+    assert FeatureKeys(actual).find_values([item]).rows.tolist() == [1]
     with pytest.raises(ParameterError, match="no column"):
-        FeatureKeys(found).of_values([{"brandd": "y"}])
+        FeatureKeys(actual).find_values([{"brandd": "y"}])

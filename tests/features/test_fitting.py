@@ -9,7 +9,7 @@ import pytest
 
 from daskw2v import Vectors
 from daskw2v.errors import ParameterError, UnknownWordError
-from daskw2v.features.fitting import fit_rows, reference
+from daskw2v.features.fitting import fit_rows, fit_rows_exactly
 from daskw2v.features.words import WordFeatures
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.blocks import normalize_rows
@@ -32,9 +32,9 @@ def test_the_fit__equals_its_reference(columns):
     features = features_at_random(60, 25, rng)
     targets = rng.normal(size=(60, columns)).astype(np.float32)
     weights = rng.uniform(0.1, 1, 60).astype(np.float32)
-    found = fit_rows(features, 25, targets, weights, ridge=0.1, steps=60)
-    expected = reference(features, 25, targets.astype(np.float64), weights.astype(np.float64), 0.1)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    actual = fit_rows(features, 25, targets, weights, ridge=0.1, steps=60)
+    expected = fit_rows_exactly(features, 25, targets.astype(np.float64), weights.astype(np.float64), 0.1)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_columns__are_fitted_apart():
@@ -77,8 +77,8 @@ def test_any_model__has_unseen_words_then(counts, tmp_path):
 def test_the_most_frequent_ngrams__come_first():
     vectors = stems().with_ngrams(maxn=4, bucket=3000)
     words, keys = vectors.index_to_key, vectors.features.keys
-    found = keys.of_words(words)
-    often = np.bincount(found.rows, np.repeat(vectors.vocabulary.counts, np.diff(found.offsets)), len(keys))
+    actual = keys.find_ngrams(words)
+    often = np.bincount(actual.rows, np.repeat(vectors.vocabulary.counts, np.diff(actual.offsets)), len(keys))
     assert (np.diff(often) <= 0).all()
 
 
@@ -96,11 +96,11 @@ def test_pruning__keeps_the_most_frequent_ngrams_in_whatever_order_they_lie():
     kept = replace(vectors.features.keys, buckets=vectors.features.keys.buckets[order])
     ordered = replace(vectors, features=FeatureVectors(kept, vectors.features.rows[order]))
     words, n = vectors.index_to_key, vectors.features.keys.buckets
-    found = kept.of_words(words)
-    often = np.bincount(found.rows, np.repeat(vectors.vocabulary.counts, np.diff(found.offsets)), len(n))
+    actual = kept.find_ngrams(words)
+    often = np.bincount(actual.rows, np.repeat(vectors.vocabulary.counts, np.diff(actual.offsets)), len(n))
     small = ordered.prune(20).features
-    assert sorted(often[kept.rows_of(small.keys.buckets)]) == sorted(often)[-20:]
-    np.testing.assert_array_equal(small.rows, ordered.features.rows[kept.rows_of(small.keys.buckets)])
+    assert sorted(often[kept.find_rows(small.keys.buckets)]) == sorted(often)[-20:]
+    np.testing.assert_array_equal(small.rows, ordered.features.rows[kept.find_rows(small.keys.buckets)])
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_few_ngrams__are_fitted_alone():
     """Those of the most words; the others are left out of means, as of a pruned model."""
     whole, few = stems().with_ngrams(maxn=4, bucket=3000), stems().with_ngrams(maxn=4, bucket=3000, features=9)
     words, keys = whole.index_to_key, whole.features.keys
-    rows = keys.of_words(words).rows
+    rows = keys.find_ngrams(words).rows
     often = np.bincount(rows, minlength=len(keys))
-    kept = keys.rows_of(few.features.keys.buckets)
+    kept = keys.find_rows(few.features.keys.buckets)
     assert (len(few.features.keys), few.features.keys.pruned, keys.pruned) == (9, True, False)
     assert often[kept].min() >= np.delete(often, kept).max()
     residuals = []
     for vectors in (few, whole.prune(9)):
-        spelled = [word for word in words if len(vectors.features.keys.of_words([word]).rows)]
+        spelled = [word for word in words if len(vectors.features.keys.find_ngrams([word]).rows)]
         residuals.append(
             np.linalg.norm(normalize_rows(vectors.features.vectors(spelled)) - normalize_rows(vectors[spelled]))
         )

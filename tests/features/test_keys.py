@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams, shares_of
-from daskw2v.features.ngrams import ngrams_of
-from daskw2v.features.words import WordFeatures, compose_vectors, own_rows, sum_features, total_weights, weigh_own_rows
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams, interpolate_knots
+from daskw2v.features.ngrams import hash_words
+from daskw2v.features.words import (
+    WordFeatures,
+    compose_vectors,
+    solve_own_rows,
+    sum_features,
+    total_weights,
+    weigh_own_rows,
+)
 from daskw2v.store.storage import Store
 
 COLUMNS = (
@@ -19,18 +26,18 @@ NGRAMS = HashedNGrams(3, 4, 50)
 
 
 def keys(words=("cat", "cart")):
-    buckets = np.unique(ngrams_of(words, *NGRAMS)[1])[::-1].astype(np.int32)
+    buckets = np.unique(hash_words(words, *NGRAMS)[1])[::-1].astype(np.int32)
     return FeatureKeys(COLUMNS, NGRAMS, buckets)
 
 
 def test_values__have_the_rows_and_weights_of_their_columns():
-    found = keys().of_values([
+    actual = keys().find_values([
         {"brand": "zorg", "price": 3.0}, {"brand": ["acme", "unheard", 7]}, {}, {"price": 0.5, "brand": None},
         {"price": 9},
     ])  # fmt: skip
-    assert found.offsets.tolist() == [0, 3, 5, 5, 6, 7]
-    assert found.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
-    assert found.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
+    assert actual.offsets.tolist() == [0, 3, 5, 5, 6, 7]
+    assert actual.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
+    assert actual.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +51,7 @@ def test_values__count_once_in_any_type(item, rows):
     """As in a table; None and NaN are no categories, even where one has that name."""
     named = FeatureKeys((FeatureColumn("brand", 2.0, values=("acme", "zorg", "7", "None", "nan")), COLUMNS[1]))
     rows = [row + 2 if row > 2 else row for row in rows]
-    assert named.of_values([item]).rows.tolist() == rows
+    assert named.find_values([item]).rows.tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -57,14 +64,14 @@ def test_values__count_once_in_any_type(item, rows):
 )  # fmt: skip
 def test_wrong_values__are_refused(item, message):
     with pytest.raises(ParameterError, match=message):
-        keys().of_values([item])
+        keys().find_values([item])
 
 
 def test_ngrams__have_rows_behind_the_table_and_others_none():
     them = keys()
-    found = them.of_words(["cat", "dog"])
-    _, buckets = ngrams_of(["cat"], *NGRAMS)
-    first = found.rows[: found.offsets[1]]
+    actual = them.find_ngrams(["cat", "dog"])
+    _, buckets = hash_words(["cat"], *NGRAMS)
+    first = actual.rows[: actual.offsets[1]]
     assert (first >= 6).all()
     np.testing.assert_array_equal(them.buckets[first - 6], buckets)
     assert len(them) == 6 + len(them.buckets)
@@ -98,7 +105,7 @@ def test_lost_buckets__are_refused(tmp_path):
         FeatureKeys.load(Store(str(tmp_path / "keys")).open_group())
 
 
-def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
+def test_match_keys__compares_rows_by_their_meaning():
     base = keys()
     other = FeatureKeys(
         (
@@ -108,52 +115,52 @@ def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
         ),
         NGRAMS, np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
     )  # fmt: skip
-    found = base.of_keys(other)
-    assert found.n_words == len(other)
-    rows = [found.rows[a:b].tolist() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
+    actual = base.match_keys(other)
+    assert actual.n_words == len(other)
+    rows = [actual.rows[a:b].tolist() for a, b in zip(actual.offsets, actual.offsets[1:], strict=False)]
     assert rows == [[4], [4, 5], [1], [], [], [7], []]
     longer = FeatureKeys(ngrams=HashedNGrams(3, 5, 50), buckets=base.buckets)
-    assert longer.of_keys(other).rows.tolist() == [1], "numbers mean the same whatever lengths there are"
-    assert FeatureKeys(ngrams=HashedNGrams(3, 4, 51), buckets=base.buckets).of_keys(other).rows.size == 0
+    assert longer.match_keys(other).rows.tolist() == [1], "numbers mean the same whatever lengths there are"
+    assert FeatureKeys(ngrams=HashedNGrams(3, 4, 51), buckets=base.buckets).match_keys(other).rows.size == 0
 
 
 def test_shares__of_numbers_between_knots():
-    below, shares = shares_of(np.array([0.0, 1.0, 1.5, 3.0, 4.0, 9.0]), np.array([1.0, 2.0, 4.0]))
+    below, shares = interpolate_knots(np.array([0.0, 1.0, 1.5, 3.0, 4.0, 9.0]), np.array([1.0, 2.0, 4.0]))
     assert below.tolist() == [0, 0, 0, 1, 1, 1]
     assert shares.tolist() == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
-    assert shares_of(np.array([3.0]), np.array([7.0]))[1].tolist() == [0.0]
+    assert interpolate_knots(np.array([3.0]), np.array([7.0]))[1].tolist() == [0.0]
 
 
-def test_own_rows__are_those_with_which_words_have_their_vectors():
+def test_solve_own_rows__are_those_with_which_words_have_their_vectors():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(len(keys()), 8)).astype(np.float32)
-    found = weigh_own_rows(keys().of_words(["cat", "cart"]), np.array([10, 1]), 4)
-    assert found.own[0] == 2.5**2 * found.offsets[1]
-    assert found.own[1] == max(1.0, 0.25**2 * (found.offsets[2] - found.offsets[1]))
+    actual = weigh_own_rows(keys().find_ngrams(["cat", "cart"]), np.array([10, 1]), 4)
+    assert actual.own[0] == 2.5**2 * actual.offsets[1]
+    assert actual.own[1] == max(1.0, 0.25**2 * (actual.offsets[2] - actual.offsets[1]))
     vectors = rng.normal(size=(2, 8)).astype(np.float32)
-    own = own_rows(found, vectors, lambda rows: table[rows])
-    np.testing.assert_allclose(compose_vectors(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
+    own = solve_own_rows(actual, vectors, lambda rows: table[rows])
+    np.testing.assert_allclose(compose_vectors(actual, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
 
 
 def test_own_weights__have_squares_in_float32():
     """Training divides by them: a word whose own weight has none would never move."""
-    found = weigh_own_rows(keys().of_words(["cat"]), np.array([10**17]), 1)
-    assert np.isfinite(found.own * found.own).all()
+    actual = weigh_own_rows(keys().find_ngrams(["cat"]), np.array([10**17]), 1)
+    assert np.isfinite(actual.own * actual.own).all()
 
 
 def test_sums__leave_out_what_no_row_stands_for():
     them = keys()
-    found, table = them.of_words(["cat", "dog"]), np.ones((len(them), 3), np.float32)
-    known = (found.rows[: found.offsets[1]] >= 0).sum()
-    assert sum_features(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
-    assert total_weights(found).tolist() == np.diff(found.offsets).tolist()
+    actual, table = them.find_ngrams(["cat", "dog"]), np.ones((len(them), 3), np.float32)
+    known = (actual.rows[: actual.offsets[1]] >= 0).sum()
+    assert sum_features(actual, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
+    assert total_weights(actual).tolist() == np.diff(actual.offsets).tolist()
 
 
 def test_known_features__have_rows():
     offsets, rows = np.array([0, 2, 2, 5]), np.array([3, -1, -1, 0, 1], np.int32)
     own = np.ones(3, np.float32)
     for weights in (np.zeros(0, np.float32), np.arange(5, dtype=np.float32)):
-        found = WordFeatures(offsets, rows, weights, own).known()
-        assert (found.offsets.tolist(), found.rows.tolist()) == ([0, 1, 1, 3], [3, 0, 1])
-        assert found.with_weights().tolist() == ([0, 3, 4] if len(weights) else [1, 1, 1])
-        assert found.own is own
+        actual = WordFeatures(offsets, rows, weights, own).drop_missing()
+        assert (actual.offsets.tolist(), actual.rows.tolist()) == ([0, 1, 1, 3], [3, 0, 1])
+        assert actual.expand_weights().tolist() == ([0, 3, 4] if len(weights) else [1, 1, 1])
+        assert actual.own is own

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.ngrams import END_OF_SENTENCE, hashes_of, ngrams_of
+from daskw2v.features.ngram_kernel import hash_stored_words
+from daskw2v.features.ngrams import END_OF_SENTENCE, hash_word, hash_words
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["the", "naïve", "日本語", END_OF_SENTENCE, "a", "ab", "<x>", "aaaa", "\U0001f600\U0001f600", "x" * 300]
@@ -16,8 +16,8 @@ WORDS = ["the", "naïve", "日本語", END_OF_SENTENCE, "a", "ab", "<x>", "aaaa"
 @pytest.mark.parametrize("bucket", [1, 2000, 2**31 - 1])
 def test_the_kernel__equals_its_reference(minn, maxn, bucket):
     words = Vocabulary.from_words(WORDS, [1] * len(WORDS))
-    offsets, buckets = ngrams_in(words.data, words.offsets, minn, maxn, bucket)
-    expected = ngrams_of(WORDS, minn, maxn, bucket)
+    offsets, buckets = hash_stored_words(words.data, words.offsets, minn, maxn, bucket)
+    expected = hash_words(WORDS, minn, maxn, bucket)
     np.testing.assert_array_equal(offsets, expected[0])
     np.testing.assert_array_equal(buckets, expected[1])
 
@@ -25,9 +25,9 @@ def test_the_kernel__equals_its_reference(minn, maxn, bucket):
 @given(words=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, unique=True))
 def test_the_kernel__equals_its_reference_for_any_words(words):
     vocabulary = Vocabulary.from_words(words, [1] * len(words))
-    found, expected = ngrams_in(vocabulary.data, vocabulary.offsets, 2, 5, 997), ngrams_of(words, 2, 5, 997)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_array_equal(found[1], expected[1])
+    actual, expected = hash_stored_words(vocabulary.data, vocabulary.offsets, 2, 5, 997), hash_words(words, 2, 5, 997)
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_array_equal(actual[1], expected[1])
 
 
 def test_numbers__are_those_of_fasttext():
@@ -40,11 +40,11 @@ def test_numbers__are_those_of_fasttext():
             value = ((value ^ (signed & 0xFFFFFFFF)) * 16777619) % 2**32
         return value
 
-    assert list(hashes_of("ab", 3, 6)) == [fnv("<ab"), fnv("<ab>"), fnv("ab>")]
-    assert list(hashes_of("é", 1, 2)) == [fnv("<é"), fnv("é"), fnv("é>")], "a mark alone is none"
+    assert list(hash_word("ab", 3, 6)) == [fnv("<ab"), fnv("<ab>"), fnv("ab>")]
+    assert list(hash_word("é", 1, 2)) == [fnv("<é"), fnv("é"), fnv("é>")], "a mark alone is none"
 
 
 def test_no_words__have_no_ngrams():
-    offsets, buckets = ngrams_of([], 3, 6, 10)
+    offsets, buckets = hash_words([], 3, 6, 10)
     assert offsets.tolist() == [0]
     assert not len(buckets)

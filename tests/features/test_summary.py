@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.features.keys import FeatureColumn
-from daskw2v.features.table import summary_of
+from daskw2v.features.table import summarize_table
 from daskw2v.features.words import WordFeatures
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -16,14 +16,14 @@ BRAND, PRICE = FeatureColumn("brand", 1.0, values=("acme", "zorg")), FeatureColu
 
 def test_words_and_columns__are_summary_of():
     columns = (BRAND, PRICE, FeatureColumn("comment", 0.0))
-    assert summary_of(FOUND, columns, ()) == (
+    assert summarize_table(FOUND, columns, ()) == (
         "the table has 2 of 3 words; brand: categories, 2 rows; price: numbers, 1 row"
     )
 
 
 def test_columns__that_are_gone_or_of_another_kind_are_summary_of():
     before = (BRAND, FeatureColumn("price", 1.0, values=("1", "2", "3")), FeatureColumn("colour", 1.0, values=("red",)))
-    assert summary_of(FOUND, (BRAND, PRICE), before).endswith(
+    assert summarize_table(FOUND, (BRAND, PRICE), before).endswith(
         "colour is no longer there; price had categories, 3 rows before, and starts anew"
     )
 

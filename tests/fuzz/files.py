@@ -177,7 +177,7 @@ def read_fasttext(data: bytes) -> None:
     packed = (data[:1] or b"\0")[0] % 2 == 1
     vectors = import_vectors(_memory("model.bin.gz" if packed else "model.bin", data[1:]), "fasttext")
     if vectors.features is not None:
-        vectors.features.keys.of_words(["king"])
+        vectors.features.keys.find_ngrams(["king"])
 
 
 def fasttext_seeds() -> list[bytes]:

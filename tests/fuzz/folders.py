@@ -41,7 +41,7 @@ from daskw2v.sequences.rows import load_graph
 from daskw2v.shards import layout
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.store.arrays import write_array
-from daskw2v.store.checksums import METADATA, checksum_of, with_checksum
+from daskw2v.store.checksums import METADATA, add_checksum, compute_checksum
 from daskw2v.store.partfile import write_parts
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary import count
@@ -62,9 +62,9 @@ def whole(path: Path, content: bytes) -> bytes:
     try:
         values = json.loads(content)
         if path.name == METADATA:
-            return with_checksum(content)
+            return add_checksum(content)
         unsealed = {name: value for name, value in values.items() if name != "seal"}
-        return json.dumps({**unsealed, "seal": checksum_of(unsealed)}).encode()
+        return json.dumps({**unsealed, "seal": compute_checksum(unsealed)}).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return content
 
@@ -254,12 +254,12 @@ def read_stages(folder: Path) -> None:
     def pairs() -> None:
         found = skipgrams.read_skipgrams(work / "pairs")
         if found is not None:
-            skipgrams.read_buckets(found.place, 0, 1, 0)
+            skipgrams.read_buckets(found.stored, 0, 1, 0)
 
     def contexts() -> None:
         matrix = context_matrix.find_matrix(work / "matrices/x")
         if matrix is not None:
-            context_matrix.read_contexts(matrix.place, (0, 4), (0, 3))
+            context_matrix.read_contexts(matrix.group, (0, 4), (0, 3))
 
     _ask_each(
         load,

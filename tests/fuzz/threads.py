@@ -26,7 +26,7 @@ async def _call(function: Any, /, *args: Any, **options: Any) -> Any:
 
 def read_here(patch: Any) -> None:
     """Patch, with pytest's MonkeyPatch, all that hands a call to another thread. No file here is one that hangs."""
-    patch.setattr(retries, "in_time", lambda function, args, timeout: function(*args))
+    patch.setattr(retries, "call_in_time", lambda function, args, timeout: function(*args))
     patch.setattr(asyncio, "to_thread", _call)
     waiting = sync.sync
     for name, module in list(sys.modules.items()):

@@ -17,27 +17,27 @@ def address(array):
 
 def test_take__gives_what_was_freed():
     buffers = Buffers()
-    first = buffers.take(N)
-    other = buffers.take(N)
+    first = buffers.empty(N)
+    other = buffers.empty(N)
     place = address(first)
     assert address(other) != place
     assert not buffers.waiting_bytes
     del first
     gc.collect()
     assert buffers.waiting_bytes == 4 * N
-    assert address(buffers.take(3 * N)) != place, "another size"
-    assert address(buffers.take(N - 1000)) == place, "of as many huge pages"
+    assert address(buffers.empty(3 * N)) != place, "another size"
+    assert address(buffers.empty(N - 1000)) == place, "of as many huge pages"
 
 
-def test_take__leaves_alone_what_is_still_looked_at():
+def test_empty__does_not_reuse_memory_that_a_view_uses():
     buffers = Buffers()
-    room = buffers.take(N)
+    room = buffers.empty(N)
     view = room.reshape(-1, 16)[7:, :5].view(type("Other", (np.ndarray,), {}))
     del room
     gc.collect()
     assert not buffers.waiting_bytes
     view[:] = 3
-    other = buffers.take(N)
+    other = buffers.empty(N)
     other[:] = 0
     assert (view == 3).all()
     del view
@@ -48,13 +48,13 @@ def test_take__leaves_alone_what_is_still_looked_at():
 def test_take__begins_on_a_cache_line_whatever_its_size():
     buffers = Buffers()
     for n in (1, 100, 600_000, N):
-        room = buffers.take(n)
+        room = buffers.empty(n)
         assert (room.shape, room.dtype, address(room) % 64) == ((n,), np.float32, 0)
 
 
 def test_waiting__ends():
     buffers = Buffers(idle=0.1)
-    room = buffers.take(N)
+    room = buffers.empty(N)
     time.sleep(0.3)
     del room  # freed when all others may have been long ago
     gc.collect()
@@ -63,7 +63,7 @@ def test_waiting__ends():
         time.sleep(0.02)
     assert not buffers.waiting_bytes
     assert buffers._thread is None
-    assert buffers.take(N).size == N  # begins anew
+    assert buffers.empty(N).size == N  # begins anew
 
 
 def test_take__by_many_threads_gives_each_its_own():
@@ -71,7 +71,7 @@ def test_take__by_many_threads_gives_each_its_own():
 
     def work(number):
         for _ in range(50):
-            room = buffers.take(N)
+            room = buffers.empty(N)
             room[::4096] = number
             time.sleep(0)
             if (room[::4096] != number).any():

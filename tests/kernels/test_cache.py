@@ -99,9 +99,9 @@ def test_two_processes__do_not_take_one_name(tmp_path, monkeypatch):
     one._cache_file.save("integers", "code for integers")
     monkeypatch.setattr(other._cache_file, "_load_index", lambda: index)
     other._cache_file.save("floats", "code for floats")
-    found = KernelCache(twice)._cache_file
-    assert found.load("floats") == "code for floats"
-    assert found.load("integers") in (None, "code for integers")
+    actual = KernelCache(twice)._cache_file
+    assert actual.load("floats") == "code for floats"
+    assert actual.load("integers") in (None, "code for integers")
 
 
 @pytest.mark.parametrize("lost", ["data", "index"])
@@ -139,7 +139,7 @@ print(run(40), sum(run.stats.cache_hits.values()))
 
 
 @pytest.mark.slow
-def test_kernel__made_by_a_function_is_found_by_what_it_closes_over(tmp_path):
+def test_kernel__made_by_a_function_is_cached_by_its_closure(tmp_path):
     (tmp_path / "made.py").write_text(MADE)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
 

@@ -37,8 +37,8 @@ def test_drawn_text__has_the_words_and_sentences_of_its_law():
     assert len(counts) == 1000
     assert (np.diff(counts) <= 0).all()
     segment = zipf.zipf_segment(counts, 50_000, 0.0)
-    found = np.bincount(segment.tokens, minlength=1000) / 50_000
-    np.testing.assert_allclose(found[:20], counts[:20] / counts.sum(), rtol=0.15)
+    actual = np.bincount(segment.tokens, minlength=1000) / 50_000
+    np.testing.assert_allclose(actual[:20], counts[:20] / counts.sum(), rtol=0.15)
     assert segment.bounds[-1] == 50_000
     assert np.diff(segment.bounds).mean() == pytest.approx(zipf.SENTENCE, rel=0.1)
     fewer = zipf.zipf_segment(counts, 50_000, 1e-3)

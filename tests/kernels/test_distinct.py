@@ -11,6 +11,6 @@ from daskw2v.kernels.distinct import distinct
 def test_distinct__is_unique(dtype, data):
     limits = np.iinfo(dtype)
     values = np.array(data.draw(st.lists(st.integers(limits.min, limits.max) | st.integers(0, 3))), dtype)
-    found = distinct(values)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, np.unique(values))
+    actual = distinct(values)
+    assert actual.dtype == dtype
+    np.testing.assert_array_equal(actual, np.unique(values))

@@ -70,15 +70,15 @@ def machine(monkeypatch):
         )
         monkeypatch.setattr(module, "cuda", cuda)
         monkeypatch.setattr(module, "load", lambda name: SimpleNamespace(CUDACodeLibrary=Library))
-        module._load_one_at_a_time.cache_clear()
-        module._let_go_in_context.cache_clear()
-        module._reach.cache_clear()
+        module._serialize_loading.cache_clear()
+        module._release_in_context.cache_clear()
+        module._enable_peer_copies.cache_clear()
         return module, gpus
 
     yield make
-    module._load_one_at_a_time.cache_clear()
-    module._let_go_in_context.cache_clear()
-    module._reach.cache_clear()
+    module._serialize_loading.cache_clear()
+    module._release_in_context.cache_clear()
+    module._enable_peer_copies.cache_clear()
 
 
 def test_gpu__releases_memory_in_its_own_context_whoever_lets_go(machine):

@@ -103,9 +103,9 @@ def test_huge_zeros__are_zeros_from_the_start_of_a_page(n):
 )
 def test_registers__are_those_of_the_processor_that_numba_compiles_for(monkeypatch, features, number, lanes):
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
-    assert simd._registers() == (number, lanes)
+    assert simd._find_registers() == (number, lanes)
 
 
-def test_registers__are_this_hosts_where_numba_is_told_nothing(monkeypatch):
+def test_registers__are_this_hosts_by_default(monkeypatch):
     monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
-    assert simd._registers() in ((16, 4), (32, 4), (16, 8), (32, 16))
+    assert simd._find_registers() in ((16, 4), (32, 4), (16, 8), (32, 16))

@@ -13,7 +13,7 @@ from daskw2v.models.stored.store import finish, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import next_version
 from daskw2v.models.versions.resolving import resolve
-from daskw2v.models.versions.versions import Versions, point_to
+from daskw2v.models.versions.versions import Versions, serve_version
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
@@ -77,7 +77,7 @@ def models(tmp_path):
     models = Store(str(tmp_path)) / "models"
     for name in NAMES:
         write_model(models / name)
-        point_to(models, name)
+        serve_version(models, name)
     return models
 
 
@@ -122,7 +122,7 @@ def test_foreign_version__of_the_same_run_is_not_foreign(models):
 
 def test_foreign_version__that_is_served_raises_an_error_that_lists_other_versions(models, tmp_path):
     newer(models / FOREIGN)
-    point_to(models, FOREIGN)
+    serve_version(models, FOREIGN)
     with pytest.raises(FormatError, match="Open it with the daskw2v that wrote it"):
         resolve(str(tmp_path))
     (models / FOREIGN / "manifest.json").remove()

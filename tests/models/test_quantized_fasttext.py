@@ -115,8 +115,8 @@ def test_pruned_models__are_saved_and_leave_n_grams_out_of_means(tmp_path):
     small.save(tmp_path / "model")
     opened = Vectors.open(tmp_path / "model")
     assert np.array_equal(opened[UNSEEN], small[UNSEEN])
-    rows = small.features.keys.of_words(["wordy"]).rows
-    assert len(rows) < len(make_vectors().features.keys.of_words(["wordy"]).rows)
+    rows = small.features.keys.find_ngrams(["wordy"]).rows
+    assert len(rows) < len(make_vectors().features.keys.find_ngrams(["wordy"]).rows)
     np.testing.assert_allclose(small["wordy"], small.features.rows[rows].mean(axis=0), rtol=1e-5)
 
 

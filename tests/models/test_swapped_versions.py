@@ -24,7 +24,7 @@ from daskw2v.models.stored.store import (
 )
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions.versions import Versions, publish
-from daskw2v.store.checksums import PLACE, checksum_of
+from daskw2v.store.checksums import PLACE, compute_checksum
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -163,7 +163,7 @@ def test_verify__misses_the_checksums_of_a_table(models):
     file = models / NAMES[0] / "output" / "zarr.json"
     values = json.loads(file.read_text())
     del values["attributes"][PLACE]["chunks"], values["attributes"]["seal"]
-    values["attributes"]["seal"] = checksum_of(values)
+    values["attributes"]["seal"] = compute_checksum(values)
     file.write_text(json.dumps(values))
     (damage,) = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
     assert damage.problem == f"{file} lacks the checksums of its chunks."
@@ -200,7 +200,7 @@ def make_old(version):
         holder = values["attributes"] if file.name == "zarr.json" else values
         for name in ("seal", PLACE, *(["attempt"] if file.name != "zarr.json" else [])):
             holder.pop(name, None)
-        holder["seal"] = checksum_of(values)
+        holder["seal"] = compute_checksum(values)
         file.write_text(json.dumps(values))
 
 

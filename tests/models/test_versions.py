@@ -14,7 +14,7 @@ from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions import versions as versions_module
 from daskw2v.models.versions.finished import Version, next_version
 from daskw2v.models.versions.resolving import resolve
-from daskw2v.models.versions.versions import Versions, latest_version, point_to, publish
+from daskw2v.models.versions.versions import Versions, latest_version, publish, serve_version
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -191,7 +191,7 @@ def test_log__is_the_history_of_what_was_served(versions):
 
 
 def test_point_to__what_is_served_changes_nothing(versions, models):
-    point_to(models, NAMES[3])
+    serve_version(models, NAMES[3])
     assert versions.rollback().name == NAMES[2]
 
 

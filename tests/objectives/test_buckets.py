@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.objectives.sgns.buckets.reference import train_bucket as train_by_reference
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 
 KEY = np.uint64(99)
@@ -26,7 +26,7 @@ def compare(n, m, rows, vector_size, negative, noise_negative, rng, dtype=np.uin
     (contexts, centers), (noise_contexts, noise_centers) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
     noise_centers[rng.random(m) < 0.5] = -1
     pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([noise_contexts, noise_centers], dtype)
-    words = word_table(rng.integers(1, 100, rows[1]), 0.75)
+    words = make_word_table(rng.integers(1, 100, rows[1]), 0.75)
     single = [trainable.astype(np.float32) for trainable in truth]
     result = train_bucket(pairs, noise, *tables, width, 0.05, negative, noise_negative, words, KEY)
     n_pairs, loss = train_by_reference(pairs, noise, *truth, 0.05, negative, noise_negative, words, KEY)
@@ -80,7 +80,7 @@ def test_batches__have_pairs_of_distant_indices():
         return float(len(contexts))
 
     centers = np.repeat(np.arange(8), 12)
-    pairs, words = pack([np.zeros(96, np.int64), centers], np.uint32), word_table(np.ones(8), 0.75)
+    pairs, words = pack([np.zeros(96, np.int64), centers], np.uint32), make_word_table(np.ones(8), 0.75)
     rows = np.zeros((8, 2))
     assert train_by_reference(pairs, pairs[:0], rows, rows, 0.05, 5, 0, words, KEY, batch) == (96, 96.0)
     assert batches == 12 * [[*range(8)]]

@@ -10,7 +10,7 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.sg_hs.buckets.reference import word_paths
 from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition, words_in_partition
 from daskw2v.objectives.tree import make_linked_trees, word_path
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.weights import word_weights
@@ -82,7 +82,7 @@ def test_contexts_in_partition__counts_items_of_a_batch():
 def test_words_in_partition__counts_items_of_a_batch(rule, negative):
     """Each item of noise draws a negative."""
     params, counts = Params(negative=5, sample=1e-3, negative_rule=rule), np.array([500, 70, 30])
-    result = words_in_partition(params, counts, 10_000, word_table(counts, 0.75))
+    result = words_in_partition(params, counts, 10_000, make_word_table(counts, 0.75))
     assert result.sum() == pytest.approx(4 + negative)
     assert (result > contexts_in_partition(params, counts, 10_000)).all()
 

@@ -45,12 +45,12 @@ def rows():
 @pytest.mark.parametrize("determinant", [1, -1])
 def test_find_alignment__undoes_any_rotation(rows, determinant):
     turn = random_rotation(2, determinant)
-    found = find_alignment(vectors(WORDS, 3 * rows @ turn.T), vectors(WORDS, rows))
-    np.testing.assert_allclose(found.rotation, turn, atol=1e-6)
-    assert (found.shared, found.words) == (50, 50)
-    assert found.before < 0.9
-    assert found.after == pytest.approx(1)
-    assert found.residual == pytest.approx(0, abs=1e-3)
+    actual = find_alignment(vectors(WORDS, 3 * rows @ turn.T), vectors(WORDS, rows))
+    np.testing.assert_allclose(actual.rotation, turn, atol=1e-6)
+    assert (actual.shared, actual.words) == (50, 50)
+    assert actual.before < 0.9
+    assert actual.after == pytest.approx(1)
+    assert actual.residual == pytest.approx(0, abs=1e-3)
 
 
 @pytest.mark.parametrize("n", [40, 20_000])
@@ -59,30 +59,30 @@ def test_find_alignment__is_procrustes_of_unit_vectors_on_shared_words(n):
     rng, words = np.random.default_rng(3), [f"w{i}" for i in range(n + 10)]
     rows, theirs = rng.standard_normal((n + 10, SIZE)), ["only", *words[:n][::-1]]
     published = rows[:n][::-1] @ random_rotation(4, -1) + 0.3 * rng.standard_normal((n, SIZE))
-    found = find_alignment(vectors(words, rows), vectors(theirs, np.vstack([np.ones(SIZE), published])), n)
+    actual = find_alignment(vectors(words, rows), vectors(theirs, np.vstack([np.ones(SIZE), published])), n)
     ours, others = units(rows[:n]), units(published[::-1])
     expected, scale = orthogonal_procrustes(ours, others)
-    np.testing.assert_allclose(found.rotation, expected, atol=1e-5)
-    np.testing.assert_allclose(found.rotation @ found.rotation.T, np.eye(SIZE), atol=1e-12)
-    assert found.shared == found.words == n
-    assert found.before == pytest.approx(np.mean(np.sum(ours * others, axis=1)), rel=1e-5)
-    assert found.after == pytest.approx(np.mean(np.sum(ours @ expected * others, axis=1)), rel=1e-5)
-    assert found.after == pytest.approx(scale / n, rel=1e-5)
-    assert found.residual == pytest.approx(np.sqrt(np.mean(np.sum((ours @ expected - others) ** 2, axis=1))), rel=1e-4)
-    assert set(found.as_dict()) == {"shared", "words", "before", "after", "residual"}
+    np.testing.assert_allclose(actual.rotation, expected, atol=1e-5)
+    np.testing.assert_allclose(actual.rotation @ actual.rotation.T, np.eye(SIZE), atol=1e-12)
+    assert actual.shared == actual.words == n
+    assert actual.before == pytest.approx(np.mean(np.sum(ours * others, axis=1)), rel=1e-5)
+    assert actual.after == pytest.approx(np.mean(np.sum(ours @ expected * others, axis=1)), rel=1e-5)
+    assert actual.after == pytest.approx(scale / n, rel=1e-5)
+    assert actual.residual == pytest.approx(np.sqrt(np.mean(np.sum((ours @ expected - others) ** 2, axis=1))), rel=1e-4)
+    assert set(actual.as_dict()) == {"shared", "words", "before", "after", "residual"}
 
 
 def test_find_alignment__takes_the_most_frequent_words(rows):
     published = np.vstack([rows[:20] @ random_rotation(5, 1), np.random.default_rng(6).standard_normal((30, SIZE))])
-    found = find_alignment(vectors(WORDS, rows), vectors(WORDS, published), most_words=20)
-    assert (found.shared, found.words) == (50, 20)
-    assert found.after == pytest.approx(1)
+    actual = find_alignment(vectors(WORDS, rows), vectors(WORDS, published), most_words=20)
+    assert (actual.shared, actual.words) == (50, 20)
+    assert actual.after == pytest.approx(1)
 
 
 def test_find_alignment__leaves_what_is_zero_out_of_the_sum(rows):
     rows[10:] = 0
-    found = find_alignment(vectors(WORDS, rows), vectors(WORDS, rows))
-    assert found.after == pytest.approx(10 / 50)
+    actual = find_alignment(vectors(WORDS, rows), vectors(WORDS, rows))
+    assert actual.after == pytest.approx(10 / 50)
 
 
 @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ def test_write_aligned__keeps_all_dot_products_and_scores(client, tmp_path, monk
     source, target = Store(str(tmp_path / "source")), Store(str(tmp_path / "target"))
     write_version(source, rows, outputs, n_partitions)
     published = vectors(WORDS, rows @ random_rotation(8, -1))
-    found = find_alignment(vectors(WORDS, rows), published)
-    write_aligned(client, source, target, found)
-    write_aligned(client, source, target, found)  # once more: as after a call that was cut short
-    finish(target, {"alignment": found.as_dict()})
+    actual = find_alignment(vectors(WORDS, rows), published)
+    write_aligned(client, source, target, actual)
+    write_aligned(client, source, target, actual)  # once more: as after a call that was cut short
+    finish(target, {"alignment": actual.as_dict()})
     assert open_table(target, "input").partitions == open_table(source, "input").partitions
     np.testing.assert_allclose(read_table(target, "input"), published.vectors, atol=1e-5)
     turned = read_table(target, "input"), read_table(target, "output")
     np.testing.assert_allclose(turned[0] @ turned[1].T, rows @ outputs.T, atol=1e-5)  # what losses are made of
     np.testing.assert_allclose(turned[0] @ turned[0].T, rows @ rows.T, atol=1e-5)
-    np.testing.assert_array_equal(read_rotation(target), found.rotation)
-    np.testing.assert_allclose(turned[1] @ found.rotation.T, outputs, atol=1e-5)
+    np.testing.assert_array_equal(read_rotation(target), actual.rotation)
+    np.testing.assert_allclose(turned[1] @ actual.rotation.T, outputs, atol=1e-5)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"w{i}\tw{49 - i}\t{i % 7}\n" for i in range(25)))
     finish(source, {})
@@ -174,13 +174,13 @@ def test_write_aligned__turns_the_network_that_words_follow_from(client, tmp_pat
     write_vocabulary(source, Vocabulary.from_words(words, range(7, 0, -1)))
     turn = random_rotation(9, 1)
     known = vectors(words, network.vectors(words))
-    found = find_alignment(known, vectors(words, known.vectors @ turn), most_words=7)
-    write_aligned(client, source, target, found)
+    actual = find_alignment(known, vectors(words, known.vectors @ turn), most_words=7)
+    write_aligned(client, source, target, actual)
     finish(target, {})
     turned = read_subwords(target)
     np.testing.assert_allclose(turned.vectors(words), read_table(target, "input"), atol=1e-5)
     unseen = ["singers", "walks", "gnu"]
-    np.testing.assert_allclose(turned.vectors(unseen), network.vectors(unseen) @ found.rotation, atol=1e-5)
+    np.testing.assert_allclose(turned.vectors(unseen), network.vectors(unseen) @ actual.rotation, atol=1e-5)
     np.testing.assert_allclose(weights["bias"], np.arange(SIZE))
 
 

@@ -159,7 +159,7 @@ def test_error__leaves_with_2(calls, monkeypatch):
         ("inputs = ['a']\nwork = 'w'\n[gates]\nmin_score = 0.5", "min_score=0.5 is not a mapping"),
     ],
 )
-def test_config__that_is_wrong_is_told(calls, tmp_path, text, problem):
+def test_config__that_is_wrong_is_refused(calls, tmp_path, text, problem):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     result = run("--config", path)

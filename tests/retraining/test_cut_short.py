@@ -56,13 +56,13 @@ CUTS = [
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("step", "after"), CUTS)
 def test_run_that_was_cut_short__ends_the_same_when_called_again(second_night, tmp_path, monkeypatch, step, after):
-    work, told = tmp_path / "work", tmp_path / "told.json"
+    work, report = tmp_path / "work", tmp_path / "told.json"
     shutil.copytree(second_night.folder / "work", work)
     holder, name = STEPS[step]
     whole = getattr(holder, name)
 
     def run():
-        notices = Notices(summary=str(told))
+        notices = Notices(summary=str(report))
         return retrain(second_night.folder / "*.txt", work=work, notices=notices, **second_night.given)
 
     def cut(*args, **kwargs):
@@ -74,7 +74,7 @@ def test_run_that_was_cut_short__ends_the_same_when_called_again(second_night, t
         patched.setattr(holder, name, cut)
         with pytest.raises(Cut):
             run()
-    was_told = told.exists()
+    was_told = report.exists()
     assert was_told is (step == "record" or (step == "tell" and after))
     assert run().outcome is (Outcome.NOTHING_NEW if step == "record" and after else Outcome.PUBLISHED)
     vectors = Vectors.open(work)

@@ -12,7 +12,7 @@ from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.retraining.gates import Evaluated, Gates, check_gates, judge, scores_of
+from daskw2v.retraining.gates import Evaluated, Gates, check_gates, first_scores, judge
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS = [[f"t{topic}w{i}" for i in range(11)] for topic in range(12)]
@@ -62,7 +62,7 @@ def night(folder, client):
     def trained(name, lines):
         (folder / f"{name}.txt").write_text("".join(" ".join(line) + "\n" for line in lines))
         vectors = train(folder / f"{name}.txt", work=folder / name, params=PARAMS, client=client)
-        return Evaluated(vectors, scores_of(evaluate(vectors, similarity=[pairs])))
+        return Evaluated(vectors, first_scores(evaluate(vectors, similarity=[pairs])))
 
     return trained
 
@@ -106,7 +106,7 @@ def version(rows, words=None, counts=None, loss=2.5, score=0.6, known=90, missin
     words = words or [f"w{i}" for i in range(len(rows))]
     vocabulary = Vocabulary.from_words(words, counts or range(len(words), 0, -1))
     evaluation = Evaluation({"set": SimilarityResult(score, None, None, known, missing)}, {}, {}, {}, {})
-    return Evaluated(Vectors(vocabulary, rows, {"metrics": {"loss": loss}}), scores_of(evaluation))
+    return Evaluated(Vectors(vocabulary, rows, {"metrics": {"loss": loss}}), first_scores(evaluation))
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def rows():
 
 
 def gate(verdict, name):
-    (found,) = [gate for gate in verdict.gates if gate.name == name]
-    return found
+    (actual,) = [gate for gate in verdict.gates if gate.name == name]
+    return actual
 
 
 @pytest.mark.parametrize("loss", [None, float("nan"), float("inf")])
@@ -196,9 +196,9 @@ def test_judge__weighs_the_words_that_are_gone(rows):
 
 def test_judge__looks_at_the_neighbours_of_all_frequent_words(rows):
     published, new = version(rows), version(np.random.default_rng(2).standard_normal((60, 5), np.float32))
-    found = gate(judge(Gates(), new, published), "min_stability")
-    assert found.value == neighbour_stability(published.vectors, new.vectors).overlap  # of 1,000 words, if there are
-    assert 0 < found.value < 1
+    actual = gate(judge(Gates(), new, published), "min_stability")
+    assert actual.value == neighbour_stability(published.vectors, new.vectors).overlap  # of 1,000 words, if there are
+    assert 0 < actual.value < 1
 
 
 def test_judge__undefined_never_passes(rows):
@@ -219,11 +219,11 @@ def test_verdict__tells_what_stopped_a_version_first(rows):
     assert verdict.as_text().splitlines()[0] == (
         "STOPPED min_score similarity/set: score: 0.7; asked for: at least 0.75"
     )
-    told = verdict.as_dict()
-    assert told["passed"] is False
-    (stopped,) = [g for g in told["gates"] if not g["passed"]]
+    report = verdict.as_dict()
+    assert report["passed"] is False
+    (stopped,) = [g for g in report["gates"] if not g["passed"]]
     assert (stopped["name"], stopped["value"], stopped["bound"]) == ("min_score similarity/set", 0.7, 0.75)
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 
 @pytest.mark.parametrize(

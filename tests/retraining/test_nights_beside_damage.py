@@ -75,12 +75,12 @@ def test_a_night__trains_again_what_a_damaged_version_held(nights, how):
     first, second = nights.names
     DAMAGE[how](nights.models / second)
     before = {path: path.read_bytes() for path in (nights.models / second).rglob("*") if path.is_file()}
-    said = []
-    summary = nights.run(listener=lambda progress: said.append(progress.message))
+    messages = []
+    summary = nights.run(listener=lambda progress: messages.append(progress.message))
     assert summary.outcome is Outcome.PUBLISHED
     assert summary.version == summary.served == second.replace("v0002", "v0003")
     assert f"Damaged and passed over: {second}." in summary.message
-    assert any(f"{nights.models / second}" in text and "is passed over" in text for text in said)
+    assert any(f"{nights.models / second}" in text and "is passed over" in text for text in messages)
     again, whole = Vectors.open(nights.models / summary.version), Vectors.open(nights.whole / second)
     np.testing.assert_array_equal(again.vectors, whole.vectors)
     assert again.metadata["retraining"]["parent"] == first
@@ -95,10 +95,10 @@ def test_a_night__passes_over_a_version_whose_damage_only_reading_shows(nights):
     assert nights.run().outcome is Outcome.NOTHING_NEW  # nothing reads it
     summary = nights.run(nights.write(7))
     assert summary.outcome is Outcome.PUBLISHED
-    found = Vectors.open(nights.models / summary.version)
-    assert found.metadata["retraining"]["parent"] == first
-    assert "day7" in found
-    assert "day1" in found
+    actual = Vectors.open(nights.models / summary.version)
+    assert actual.metadata["retraining"]["parent"] == first
+    assert "day7" in actual
+    assert "day1" in actual
 
 
 @pytest.mark.slow
@@ -151,11 +151,11 @@ def test_a_night__passes_over_what_another_daskw2v_wrote(nights):
     for path, text in foreign.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    shards, said = sorted((nights.work / "shards").rglob("zarr.json")), []
-    summary = nights.run(nights.write(2), listener=lambda progress: said.append(progress.message))
+    shards, messages = sorted((nights.work / "shards").rglob("zarr.json")), []
+    summary = nights.run(nights.write(2), listener=lambda progress: messages.append(progress.message))
     assert summary.version.startswith("v0010-")
     assert "Of another daskw2v and passed over: v0009-abc." in summary.message
-    assert any("0123456789ab.uses.json is of another daskw2v" in text for text in said)
+    assert any("0123456789ab.uses.json is of another daskw2v" in text for text in messages)
     assert {path: path.read_text() for path in foreign} == foreign
     assert set(shards) <= {*(nights.work / "shards").rglob("zarr.json")}
 

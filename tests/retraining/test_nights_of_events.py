@@ -34,13 +34,13 @@ def night(tmp_path, client):
     def run(*days):
         for day in days:
             write_day(tmp_path / "events", day)
-        told = []
+        report = []
         events = Events(str(tmp_path / "events" / "*.parquet"), SESSIONS)
         summary = retrain(
             events, work=tmp_path / "work", params=PARAMS, resources=Resources(threads=1), gates=LOOSE, client=client,
-            listener=told.append,
+            listener=report.append,
         )  # fmt: skip
-        return summary, [p.message for p in told if p.stage == "sessions" and p.message.startswith("read ")]
+        return summary, [p.message for p in report if p.stage == "sessions" and p.message.startswith("read ")]
 
     return run
 
@@ -55,9 +55,9 @@ def spoil(file):
 def test_nights__read_the_new_file_alone(night, tmp_path):
     served = []
     for day in range(2):
-        summary, (told,) = night(day)
+        summary, (report,) = night(day)
         assert summary.outcome is Outcome.PUBLISHED
-        assert told.endswith(f" in 1 of {day + 1} part{'s' if day else ''}")
+        assert report.endswith(f" in 1 of {day + 1} part{'s' if day else ''}")
         assert (summary.figures["files_new"], summary.figures["files_gone"]) == (2, day), "and what was open"
         spoil(tmp_path / "events" / f"{day}.parquet")
         served.append(Vectors.open(str(tmp_path / "work")))
@@ -65,8 +65,8 @@ def test_nights__read_the_new_file_alone(night, tmp_path):
     assert ids == {word: later[word] for word in ids}
     assert later["1001"] == len(ids)
     assert summary.alignment.after >= summary.alignment.before
-    summary, (told,) = night()
-    assert (summary.outcome, told.split(" of ")[0]) == (Outcome.NOTHING_NEW, "read 0 B")
+    summary, (report,) = night()
+    assert (summary.outcome, report.split(" of ")[0]) == (Outcome.NOTHING_NEW, "read 0 B")
 
 
 @pytest.mark.slow
@@ -83,6 +83,6 @@ def test_nights__delete_sessions_that_no_kept_version_was_made_of(night, tmp_pat
     assert len(before & parts()) == 1
     assert len(parts()) == 4
     assert Versions.open(str(tmp_path / "work")).all()[-1].served
-    summary, (told,) = night(5)
+    summary, (report,) = night(5)
     assert summary.outcome is Outcome.PUBLISHED
-    assert told.endswith(" in 1 of 5 parts")
+    assert report.endswith(" in 1 of 5 parts")

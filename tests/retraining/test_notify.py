@@ -40,23 +40,29 @@ def summary():
 
 def test_outcomes__have_exit_codes_of_their_own():
     assert {outcome.label: int(outcome) for outcome in Outcome} == {
-        "published": 0, "failed": 2, "nothing_new": 3, "stopped": 4, "busy": 5,
-    }  # fmt: skip
+        "published": 0,
+        "failed": 2,
+        "nothing_new": 3,
+        "stopped": 4,
+        "busy": 5,
+        "superseded": 6,
+        "staged": 7,
+    }
     assert all(f"{int(outcome)}: {outcome.label.replace('_', ' ')}" in Outcome.__doc__ for outcome in Outcome)
 
 
-def test_tell__tells_nobody_by_default(summary):
+def test_send_notices__sends_none_by_default(summary):
     assert send_notices(summary, Notices()) == []
 
 
-def test_tell__writes_json(summary, tmp_path):
+def test_send_notices__writes_json(summary, tmp_path):
     path = tmp_path / "new" / "summary.json"
     assert send_notices(summary, Notices(summary=path)) == []
-    told = json.loads(path.read_text())
-    gates = told.pop("gates")
+    report = json.loads(path.read_text())
+    gates = report.pop("gates")
     assert gates["passed"] is False
     assert [gate["value"] for gate in gates["gates"]] == [0.5, None, None]
-    assert told == {
+    assert report == {
         "outcome": "stopped", "exit_code": 4, "work": "s3://bucket/work", "message": "3 gates stopped v0002-b.",
         "started": "2026-11-22T03:00:00+00:00", "seconds": 61.5, "version": "v0002-b", "served": "v0001-a",
         "served_since": "2026-11-22T03:00:00+00:00",
@@ -65,7 +71,7 @@ def test_tell__writes_json(summary, tmp_path):
     }  # fmt: skip
 
 
-def test_tell__writes_what_prometheus_reads(summary, tmp_path):
+def test_send_notices__writes_what_prometheus_reads(summary, tmp_path):
     path = tmp_path / "daskw2v.prom"
     path.write_text("old")
     assert send_notices(summary, Notices(textfile=path)) == []
@@ -107,7 +113,7 @@ def assert_is_prometheus(lines):
     assert len(seen) == sum(not line.startswith("#") for line in lines)
 
 
-def test_tell__says_little_of_a_run_that_came_to_little(tmp_path):
+def test_send_notices__says_little_of_a_run_that_came_to_little(tmp_path):
     failed = Summary(outcome=Outcome.FAILED, work="w", message="\ud800 no text", started=STARTED, seconds=1)
     assert send_notices(failed, Notices(summary=tmp_path / "s.json", textfile=tmp_path / "s.prom")) == []
     lines = (tmp_path / "s.prom").read_text().splitlines()
@@ -118,7 +124,7 @@ def test_tell__says_little_of_a_run_that_came_to_little(tmp_path):
     assert json.loads((tmp_path / "s.json").read_text())["gates"] is None
 
 
-def test_tell__says_what_could_not_be_written_and_goes_on(summary, tmp_path):
+def test_send_notices__says_what_could_not_be_written_and_goes_on(summary, tmp_path):
     (tmp_path / "file").write_text("")
     notices = Notices(summary=tmp_path / "file" / "s.json", textfile=tmp_path / "s.prom")
     (problem,) = send_notices(summary, notices)
@@ -278,11 +284,11 @@ def test_webhook__may_be_nobody(summary, pauses, monkeypatch):
     assert pauses == [1, 2, 4, 8, 16]
 
 
-def test_webhook__is_told_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
+def test_webhook__is_called_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
     (tmp_path / "file").write_text("")
     listener.answers = [answering(500)]
-    found = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
-    assert len(found) == 2
+    actual = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
+    assert len(actual) == 2
     assert len(listener.got) == 3
     assert (tmp_path / "s.prom").exists()
 

@@ -7,7 +7,7 @@ from daskw2v import Params, Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.phrases.build import build_phrases
 from daskw2v.retraining.gates import measure_novelty
-from daskw2v.sampling.excerpt import excerpt, ranges_of_blocks
+from daskw2v.sampling.excerpt import find_block_ranges, make_excerpt
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.count import build_vocabulary
@@ -34,11 +34,11 @@ def new_text(files, work, block_size, client, numbers, params=PARAMS):
     corpus = build_phrases(corpus, store, params, resources, client, None)
     new = find_sources([files / f"{number}.txt" for number in numbers])
     keys = [block.key for block in plan_blocks(new, resources.block_bytes)]
-    ranges = ranges_of_blocks(corpus, store, keys)
+    ranges = find_block_ranges(corpus, store, keys)
     return (
         len(corpus.shards),
         ranges,
-        excerpt(corpus, ranges),
+        make_excerpt(corpus, ranges),
         build_vocabulary(corpus, store, params, resources, client),
     )
 
@@ -58,9 +58,9 @@ def test_new_text__of_batches_has_the_positions_of_separate_files(files, tmp_pat
 @pytest.mark.slow
 def test_novelty__of_batches_is_that_of_separate_files(files, tmp_path, client):
     known = Vocabulary.from_words([f"w{w}" for w in range(20)], range(20, 0, -1))
-    found = []
+    actual = []
     for size in (SEPARATE, TOGETHER):
         *_, text, stored = new_text(files, tmp_path / size, size, client, [1, 3])
-        found.append(measure_novelty(client, text, stored, stored.load(), known))
-    assert found[0] == found[1]
-    assert 0 < found[0].unknown < 1
+        actual.append(measure_novelty(client, text, stored, stored.load(), known))
+    assert actual[0] == actual[1]
+    assert 0 < actual[0].unknown < 1

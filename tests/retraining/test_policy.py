@@ -24,10 +24,10 @@ SETTLED = settled_params(Params(strategy="averaging"))
 )
 def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, anchor):
     params = settled_params(Params(**{"strategy": "averaging", **params}))
-    found = Policy(**policy).params_after(params, "v0001-a", 0.1)
-    assert found.alpha == pytest.approx(rate * params.alpha)
-    assert (found.start.version, found.epochs) == ("v0001-a", epochs)
-    assert found.start.anchor == pytest.approx(anchor, abs=1e-4)
+    actual = Policy(**policy).params_after(params, "v0001-a", 0.1)
+    assert actual.alpha == pytest.approx(rate * params.alpha)
+    assert (actual.start.version, actual.epochs) == ("v0001-a", epochs)
+    assert actual.start.anchor == pytest.approx(anchor, abs=1e-4)
 
 
 def test_policy__of_little_new_text_still_moves_words():
@@ -37,10 +37,10 @@ def test_policy__of_little_new_text_still_moves_words():
 def test_policy__holds_nothing_out_where_nothing_is_new():
     params = SETTLED.replace(held_out=0.1, monitor="held_out_loss")
     for new, expected in ((0.1, (0.1, "held_out_loss")), (0.0, (0.0, None))):
-        found = Policy().params_after(params, "v0001-a", new)
-        assert (found.held_out, get_monitor(found)) == expected
-    found = Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0)
-    assert get_monitor(found) == "similarity/a"
+        actual = Policy().params_after(params, "v0001-a", new)
+        assert (actual.held_out, get_monitor(actual)) == expected
+    actual = Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0)
+    assert get_monitor(actual) == "similarity/a"
 
 
 def test_policy__has_a_rate_of_its_own():

@@ -103,8 +103,8 @@ def test_new_file__is_read_alone_and_trained_on_from_the_version_before(later):
     read = []
     summary = later.run(listener=lambda p: read.append(p.total) if p.stage == "encode" and p.unit == "bytes" else None)
     assert read[-1] == sum((later.folder / f"{day}.txt").stat().st_size for day in (0, 1))
-    found = manifest(later, summary.version)
-    assert (found["retraining"]["parent"], found["params"]["base_model"]) == (parent, parent)
+    actual = manifest(later, summary.version)
+    assert (actual["retraining"]["parent"], actual["params"]["base_model"]) == (parent, parent)
     assert summary.figures["tokens_trained"] == 40 * 11 + 83  # 5 % of the old text
     assert "day1" in Vectors.open(later.work)
     assert summary.alignment.shared == 61
@@ -217,9 +217,9 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
         retrain_module, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
     )
     nights.write(1)
-    told = manifest(nights, nights.run(**given).version)["retraining"]
+    report = manifest(nights, nights.run(**given).version)["retraining"]
     assert [url.rsplit("/", 2)[1] for url in asked] == ["candidates"]
-    assert told["scores"]["similarity/pairs"]["items"] == 18
+    assert report["scores"]["similarity/pairs"]["items"] == 18
     sets.write_text(sets.read_text() + "w1\tw50\t1\n")  # another set: all is asked anew
     nights.write(2)
     nights.run(**given)
@@ -229,7 +229,7 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
 def test_stopped_candidate__passes_other_gates_without_being_trained_again(later, monkeypatch):
     later.write(1)
     assert later.run(gates=STRICT).outcome is Outcome.STOPPED
-    monkeypatch.setattr(retrain_module, "write_version", lambda home, *_: home.open_group())
+    monkeypatch.setattr(retrain_module, "write_version", lambda folder, *_: folder.open_group())
     assert later.run(gates=STRICT).outcome is Outcome.STOPPED
     assert later.run().outcome is Outcome.PUBLISHED
 
@@ -366,7 +366,7 @@ def test_manifest__tells_which_words_came_and_went(later):
     }  # fmt: skip
 
 
-def test_second_run__is_told_that_it_is_busy(later):
+def test_second_run__is_busy(later):
     later.write(1)
     held, done = threading.Event(), threading.Event()
 
@@ -388,32 +388,32 @@ def test_second_run__is_told_that_it_is_busy(later):
     assert later.run().outcome is Outcome.PUBLISHED
 
 
-def test_failure__is_told_and_raised(later, monkeypatch):
+def test_failure__is_notified_and_raised(later, monkeypatch):
     later.write(1)
 
     def diverge(*_, **__):
         raise TrainingError("It diverged.", "Lower alpha.")
 
     monkeypatch.setattr(retrain_module, "write_version", diverge)
-    told = later.folder.parent / "summary.json"
+    report = later.folder.parent / "summary.json"
     with pytest.raises(TrainingError, match="It diverged"):
-        later.run(notices=Notices(summary=str(told)))
-    assert '"outcome": "failed"' in told.read_text()
-    assert "It diverged. Lower alpha." in told.read_text()
+        later.run(notices=Notices(summary=str(report)))
+    assert '"outcome": "failed"' in report.read_text()
+    assert "It diverged. Lower alpha." in report.read_text()
 
 
-def test_text_that_is_not_there__is_told(nights, tmp_path, client):
-    told = tmp_path / "summary.json"
+def test_missing_text__is_notified(nights, tmp_path, client):
+    report = tmp_path / "summary.json"
     with pytest.raises(InputError, match="matches no file"):
-        retrain(tmp_path / "none*", work=nights.work, client=client, notices=Notices(summary=str(told)))
-    assert '"outcome": "failed"' in told.read_text()
+        retrain(tmp_path / "none*", work=nights.work, client=client, notices=Notices(summary=str(report)))
+    assert '"outcome": "failed"' in report.read_text()
 
 
-def test_notice_that_cannot_be_told__is_said_and_changes_nothing(nights):
-    said = []
+def test_notice_that_fails__is_reported_and_changes_nothing(nights):
+    messages = []
     notices = Notices(textfile="/dev/null/x.prom")
-    assert nights.run(notices=notices, listener=said.append).outcome is Outcome.PUBLISHED
-    assert any("x.prom was not written" in progress.message for progress in said)
+    assert nights.run(notices=notices, listener=messages.append).outcome is Outcome.PUBLISHED
+    assert any("x.prom was not written" in progress.message for progress in messages)
 
 
 @pytest.mark.slow

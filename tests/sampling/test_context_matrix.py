@@ -43,12 +43,12 @@ def run(client, tmp_path_factory):
 
 
 def contexts_of(matrix):
-    return read_contexts(matrix.place, (0, matrix.words), (0, matrix.context_size))
+    return read_contexts(matrix.group, (0, matrix.words), (0, matrix.context_size))
 
 
 def seen_of(matrix):
-    manifest = matrix.home.read_manifest()
-    return read_array((matrix.home / manifest["build"] / "matrix").open_group(), "seen")
+    manifest = matrix.folder.read_manifest()
+    return read_array((matrix.folder / manifest["build"] / "matrix").open_group(), "seen")
 
 
 def draw_of(key, counters):
@@ -63,7 +63,7 @@ def rows_of(lines, vocabulary, params):
     subsample, shrink, priorities = (
         stream(params.seed, p) for p in (Purpose.SUBSAMPLE, Purpose.WINDOW, Purpose.MATRIX)
     )
-    found = {word: ([], []) for word in range(len(vocabulary))}
+    actual = {word: ([], []) for word in range(len(vocabulary))}
     position = 0
     for line in lines:
         sentence = []
@@ -78,10 +78,10 @@ def rows_of(lines, vocabulary, params):
             for j in range(max(0, i - reach), min(len(sentence), i + reach + 1)):
                 counter, context = at * (2 * params.window + 1) + j - i + params.window, sentence[j][1]
                 if j != i and draw_of(priorities, [counter])[0] & np.uint64(2**32 - 1) < keep_context[context]:
-                    found[word][0].append(context)
-                    found[word][1].append(counter)
+                    actual[word][0].append(context)
+                    actual[word][1].append(counter)
     rows = []
-    for contexts, counters in found.values():
+    for contexts, counters in actual.values():
         priority = draw_of(priorities, counters) >> np.uint64(32)
         masked = np.array(contexts, np.uint64) ^ (mix.py_func(priority) & np.uint64(2**32 - 1))
         rows.append(np.array(contexts, np.int32)[np.lexsort([masked, priority])])
@@ -150,8 +150,8 @@ def test_build_matrix__does_not_depend_on_how_the_work_is_cut(
     with Client(processes=False, n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
         matrix = build_matrix(cluster, other)
     np.testing.assert_array_equal(contexts_of(matrix), expected)
-    assert not any(name in ("text", "base") for name in (matrix.home / matrix.home.children()[0]).children())
-    group = (matrix.home / matrix.home.read_manifest()["build"] / "matrix").open_group()
+    assert not any(name in ("text", "base") for name in (matrix.folder / matrix.folder.children()[0]).children())
+    group = (matrix.folder / matrix.folder.read_manifest()["build"] / "matrix").open_group()
     assert open_array(group, "contexts").shards[0] <= max(1, band // 20)
 
 
@@ -208,20 +208,20 @@ def test_build_matrix__that_is_there_is_not_made_again(client, run):
     # What only training reads is no part of it.
     assert build_matrix(client, replace(run, params=params.replace(epochs=3, alpha=0.1)), again.append) == matrix
     assert not again
-    assert find_matrix(matrix.home) == matrix
+    assert find_matrix(matrix.folder) == matrix
 
 
 @pytest.mark.parametrize("gone", ["manifest.json", "matrix"])
 def test_build_matrix__that_was_never_finished_or_is_damaged_is_made_again(client, run, gone):
     run = replace(run, params=PARAMS.replace(seed=78))
     matrix = build_matrix(client, run)
-    contexts, first = contexts_of(matrix), matrix.home.read_manifest()["build"]
-    (matrix.home / gone if gone.endswith("json") else matrix.home / first / gone).remove()
+    contexts, first = contexts_of(matrix), matrix.folder.read_manifest()["build"]
+    (matrix.folder / gone if gone.endswith("json") else matrix.folder / first / gone).remove()
     with pytest.raises(StoreError, match="holds no finished word-context matrix"):
-        read_base(matrix.home)
+        read_base(matrix.folder)
     again = build_matrix(client, run)
-    assert again.home == matrix.home
-    assert again.home.read_manifest()["build"] != first
+    assert again.folder == matrix.folder
+    assert again.folder.read_manifest()["build"] != first
     np.testing.assert_array_equal(contexts_of(again), contexts)
 
 
@@ -235,12 +235,14 @@ def test_build_matrix__deletes_what_an_interrupted_build_left(client, run, step)
 
     with pytest.raises(KeyboardInterrupt):
         build_matrix(client, run, interrupt)
-    (home,) = [home for home in Path((run.work / "matrices").url).iterdir() if not (home / "manifest.json").exists()]
-    (left,) = home.iterdir()
+    (folder,) = [
+        folder for folder in Path((run.work / "matrices").url).iterdir() if not (folder / "manifest.json").exists()
+    ]
+    (left,) = folder.iterdir()
     matrix = build_matrix(client, run)
-    assert matrix.home.children() == sorted([matrix.build, "manifest.json"])
+    assert matrix.folder.children() == sorted([matrix.build, "manifest.json"])
     assert matrix.build != left.name
-    assert (matrix.home / matrix.build).children() == ["matrix"]
+    assert (matrix.folder / matrix.build).children() == ["matrix"]
 
 
 @pytest.mark.parametrize("columns", [(0, 1), (5, 7), (4, 9), (6, 12), (3, 17), (18, 20), (0, 20), (7, 7)])
@@ -249,14 +251,14 @@ def test_read_contexts__gives_any_rectangle(client, run, monkeypatch, columns):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=79)))
     whole = contexts_of(matrix)
     for rows in ((0, 1), (7, 30), (0, matrix.words)):
-        found = read_contexts(matrix.place, rows, columns)
-        np.testing.assert_array_equal(found, whole[slice(*rows), slice(*columns)])
-        found[...] = 0  # nobody else's
-        np.testing.assert_array_equal(read_contexts(matrix.place, rows, columns), whole[slice(*rows), slice(*columns)])
+        actual = read_contexts(matrix.group, rows, columns)
+        np.testing.assert_array_equal(actual, whole[slice(*rows), slice(*columns)])
+        actual[...] = 0  # nobody else's
+        np.testing.assert_array_equal(read_contexts(matrix.group, rows, columns), whole[slice(*rows), slice(*columns)])
 
 
 def test_read_contexts__notices_rows_that_are_gone(client, run):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=80)))
-    (matrix.home / matrix.home.read_manifest()["build"] / "matrix" / "contexts" / "c").remove()
+    (matrix.folder / matrix.folder.read_manifest()["build"] / "matrix" / "contexts" / "c").remove()
     with pytest.raises(DamageError, match="is missing"):
-        read_contexts(matrix.place, (2, 5), (0, 3))
+        read_contexts(matrix.group, (2, 5), (0, 3))

@@ -16,7 +16,7 @@ from daskw2v.objectives.reference import list_windows
 from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling import pairs
 from daskw2v.sampling.hierarchy import BNS, SNS
-from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs, unpack
+from daskw2v.sampling.pairs import Noise, WindowSize, distribute_pairs, unpack
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.weights import word_weights
 from daskw2v.vocabulary.partition import Partitions
@@ -24,7 +24,7 @@ from daskw2v.vocabulary.partition import Partitions
 
 def deal(segment, start, stop, windows, partitions, noise=None):
     """Deal pairs; return p * p buckets of (context, center), first those of output partition 0."""
-    dealt = deal_pairs(segment, start, stop, windows, partitions, noise)
+    dealt = distribute_pairs(segment, start, stop, windows, partitions, noise)
     assert len(dealt.edges) == partitions.n**2 + 1
     assert dealt.edges[-1] == len(dealt.entries)
     assert dealt.entries.dtype == np.uint32
@@ -40,7 +40,7 @@ def deal(segment, start, stop, windows, partitions, noise=None):
     seed=st.integers(0, 2**31),
     data=st.data(),
 )
-def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
+def test_distribute_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     lengths, n_words, n_partitions, window, shrink_windows, seed, data
 ):
     rng, n, p = np.random.default_rng(seed), sum(lengths), min(n_partitions, n_words)
@@ -53,7 +53,7 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     partitions = Partitions(n_words, p)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "SPAN", data.draw(st.sampled_from([3, 10, 1 << 17])))
-        found = deal(segment, start, stop, WindowSize(window, shrink_windows, windows.key), partitions)
+        actual = deal(segment, start, stop, WindowSize(window, shrink_windows, windows.key), partitions)
         span = pairs.SPAN
     expected = [[] for _ in range(p * p)]
     centers = segment.centers(start, stop)
@@ -64,21 +64,21 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
         order = (positions[at] - start) // span, center_row
         for part, row in zip(contexts_part, contexts_row, strict=True):
             expected[center_part * p + part].append((order, (row, center_row)))
-    for bucket, those in zip(found, expected, strict=True):
+    for bucket, those in zip(actual, expected, strict=True):
         assert list(map(tuple, bucket.tolist())) == [pair for _, pair in sorted(those, key=lambda one: one[0])]
 
 
 @pytest.mark.parametrize("p", [1, 8])
-def test_deal_pairs__of_no_text_are_none(p):
+def test_distribute_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
     for stop in (0, 9):
-        found = deal(segment, 0, stop, WindowSize(5, True, np.uint64(1)), Partitions(8, p))
-        assert list(map(len, found)) == [0] * (p * p)
+        actual = deal(segment, 0, stop, WindowSize(5, True, np.uint64(1)), Partitions(8, p))
+        assert list(map(len, actual)) == [0] * (p * p)
 
 
-def test_deal_pairs__of_large_partitions_take_eight_bytes():
+def test_distribute_pairs__of_large_partitions_take_eight_bytes():
     segment = Segment(np.array([70_000, 3], np.int32), np.arange(2), np.array([0, 2]))
-    dealt = deal_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
+    dealt = distribute_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
     assert dealt.entries.dtype == np.uint64
     contexts, centers = unpack(dealt.entries)
     assert [contexts.tolist(), centers.tolist()] == [[70_000, 3], [3, 70_000]]
@@ -107,24 +107,24 @@ def sizes_of(buckets, p):
 
 
 @pytest.mark.parametrize(("rule", "items"), [(SNS, 1), (BNS, 5)])
-def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
+def test_distribute_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
     pairs, negatives, sums = dealt
-    found, p = negatives[rule], len(sums)
-    sizes, own = sizes_of(found, p), sizes_of(pairs, p)
+    actual, p = negatives[rule], len(sums)
+    sizes, own = sizes_of(actual, p), sizes_of(pairs, p)
     np.testing.assert_array_equal(sizes.sum(axis=0), items * own.sum(axis=0), "contexts keep their partition")
     assert chisquare(sizes.sum(axis=1), sizes.sum() * sums / sums.sum()).pvalue > 1e-4
     for i in range(p):
-        rows = [np.concatenate(by[i::p])[:, 0] for by in (pairs, found)]
+        rows = [np.concatenate(by[i::p])[:, 0] for by in (pairs, actual)]
         np.testing.assert_array_equal(np.repeat(np.sort(rows[0]), items), np.sort(rows[1]))
 
 
 @pytest.mark.parametrize("rule", [SNS, BNS])
-def test_deal_pairs__negatives_know_the_center_only_where_it_could_be_drawn(dealt, rule):
+def test_distribute_pairs__negatives_know_the_center_only_where_it_could_be_drawn(dealt, rule):
     """A pair's negatives meet its center's partition by chance: as often as that partition is drawn."""
     pairs, negatives, sums = dealt
-    found, p = negatives[rule], len(sums)
+    actual, p = negatives[rule], len(sums)
     into = sizes_of(pairs, p).sum(axis=1)  # pairs by the partition of the center
     for j in range(p):
-        centers = np.concatenate(found[j * p : (j + 1) * p])[:, 1]
+        centers = np.concatenate(actual[j * p : (j + 1) * p])[:, 1]
         expected = into[j] / into.sum()
         assert (centers >= 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / len(centers)) + 0.01)

@@ -11,7 +11,7 @@ from daskw2v.corpus.files import Batch
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.excerpt import STRETCH, excerpt, join_ranges, ranges_of_blocks, sample_ranges
+from daskw2v.sampling.excerpt import STRETCH, find_block_ranges, join_ranges, make_excerpt, sample_ranges
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.shards.encode import build_corpus, encode_batch
 from daskw2v.shards.layout import BatchBlock, Corpus, Shard
@@ -52,9 +52,9 @@ RANGES = st.lists(st.integers(0, len(WORDS)), unique=True, min_size=2, max_size=
 @pytest.mark.sampled(1)
 @settings(max_examples=20)
 @given(ranges=RANGES)
-def test_excerpt__is_the_words_of_its_ranges(text, ranges):
+def test_make_excerpt__is_the_words_of_its_ranges(text, ranges):
     *_, corpus, vocabulary = text
-    part = excerpt(corpus, ranges)
+    part = make_excerpt(corpus, ranges)
     words, starts = read(part, vocabulary)
     expected, begins = [], []
     for a, b in join_ranges(ranges):
@@ -66,36 +66,36 @@ def test_excerpt__is_the_words_of_its_ranges(text, ranges):
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(ranges=RANGES, inner=RANGES)
-def test_excerpt__of_an_excerpt(text, ranges, inner):
+def test_make_excerpt__of_an_excerpt(text, ranges, inner):
     *_, corpus, vocabulary = text
-    outer = excerpt(corpus, ranges)
+    outer = make_excerpt(corpus, ranges)
     inner = [(a, min(b, outer.n_tokens)) for a, b in inner if a < outer.n_tokens]
     words, _ = read(outer, vocabulary)
-    part = excerpt(outer, inner)
+    part = make_excerpt(outer, inner)
     if part.n_tokens:
         assert read(part, vocabulary)[0] == [word for a, b in inner for word in words[a:b]]
 
 
-def test_excerpt__is_saved_as_any_corpus(text):
+def test_make_excerpt__is_saved_as_any_corpus(text):
     *_, corpus, vocabulary = text
-    part = excerpt(corpus, [(3, 40), (900, 1000)])
+    part = make_excerpt(corpus, [(3, 40), (900, 1000)])
     part.save(vocabulary.store)
-    found = Corpus.load(vocabulary.store, part.name)
-    assert found == part
-    assert read(found, vocabulary) == read(part, vocabulary)
+    actual = Corpus.load(vocabulary.store, part.name)
+    assert actual == part
+    assert read(actual, vocabulary) == read(part, vocabulary)
 
 
-def test_excerpt__has_an_identity_of_its_own(text):
+def test_make_excerpt__has_an_identity_of_its_own(text):
     *_, corpus, _ = text
-    whole, part, other = (excerpt(corpus, [(0, n)]) for n in (corpus.n_tokens, 50, 51))
+    whole, part, other = (make_excerpt(corpus, [(0, n)]) for n in (corpus.n_tokens, 50, 51))
     assert len({corpus.identity, whole.identity, part.identity, other.identity}) == 4
-    assert excerpt(corpus, [(0, 20), (20, 50)]).identity == part.identity
+    assert make_excerpt(corpus, [(0, 20), (20, 50)]).identity == part.identity
 
 
-def test_ranges_of_blocks__are_the_text_of_files(text):
+def test_find_block_ranges__are_the_text_of_files(text):
     folder, resources, corpus, vocabulary = text
     blocks = plan_blocks(find_sources(str(folder / "b.txt")), resources.block_bytes)
-    assert ranges_of_blocks(corpus, vocabulary.store, [block.key for block in blocks]) == [(STARTS[250], len(WORDS))]
+    assert find_block_ranges(corpus, vocabulary.store, [block.key for block in blocks]) == [(STARTS[250], len(WORDS))]
 
 
 FILES = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=6)  # tokens of each sentence
@@ -104,7 +104,7 @@ FILES = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=6
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(files=FILES, shard_bytes=st.integers(1, 60), wanted=st.sets(st.integers(0, 5)), twice=st.booleans())
-def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):
+def test_find_block_ranges__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):
     """Whatever its shards are: a sentence may be in several."""
     folder = tmp_path_factory.mktemp("batch")
     for number, sentences in enumerate(files):
@@ -123,7 +123,7 @@ def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files
     keys = [block.key for number, block in enumerate(batch.blocks) if number in wanted]
     edges = np.cumsum([0, *(sum(sentences) for sentences in files * (1 + twice))]).tolist()
     expected = [(edges[i], edges[i + 1]) for i in range(len(edges) - 1) if i % len(files) in wanted]
-    assert ranges_of_blocks(corpus, store, keys) == join_ranges(expected)
+    assert find_block_ranges(corpus, store, keys) == join_ranges(expected)
 
 
 @given(edges=st.lists(st.integers(0, 10**7), unique=True, min_size=2, max_size=6), share=st.floats(0, 1))
@@ -132,9 +132,9 @@ def test_sample__takes_a_share_of_each_stretch(edges, share):
     ranges = list(zip(edges[::2], edges[1::2], strict=False))
     sample = sample_ranges(ranges, share, seed=3)
     assert all(any(a <= first and last <= b for a, b in ranges) for first, last in sample)
-    wanted, found = (sum(b - a for a, b in some) for some in (ranges, sample))
+    wanted, actual = (sum(b - a for a, b in some) for some in (ranges, sample))
     stretches = sum(-(-(b - a) // STRETCH) for a, b in ranges)
-    assert share * wanted - 1e-6 <= found <= share * wanted + stretches
+    assert share * wanted - 1e-6 <= actual <= share * wanted + stretches
     assert sample == join_ranges(sample)
     if share == 1:
         assert sample == join_ranges(ranges)

@@ -55,8 +55,8 @@ def make(client, files):
 
 def rows_of(matrix, run):
     """Return the contexts of each center as words, and its number of pairs."""
-    words, contexts = run.vocabulary.load().words, read_contexts(matrix.place, (0, matrix.words), (0, SIZE))
-    seen = read_array((matrix.home / matrix.home.read_manifest()["build"] / "matrix").open_group(), "seen")
+    words, contexts = run.vocabulary.load().words, read_contexts(matrix.group, (0, matrix.words), (0, SIZE))
+    seen = read_array((matrix.folder / matrix.folder.read_manifest()["build"] / "matrix").open_group(), "seen")
     ids = {word: id_ for id_, word in enumerate(words)}
     rows = np.array([[words[context] for context in contexts[ids[f"c{i}"]]] for i in range(CENTERS)])
     return rows, {word: int(seen[id_]) for word, id_ in ids.items()}
@@ -64,10 +64,10 @@ def rows_of(matrix, run):
 
 def chance(rows, name, n, total):
     """Return the p-value of how often each row holds a text with n of `total` pairs: draws without replacement."""
-    found = np.bincount(np.char.startswith(rows, name).sum(axis=1), minlength=SIZE + 1)
+    actual = np.bincount(np.char.startswith(rows, name).sum(axis=1), minlength=SIZE + 1)
     expected = stats.hypergeom(total, n, SIZE).pmf(np.arange(SIZE + 1)) * len(rows)
     common = expected > 5
-    binned = [np.append(values[common], values[~common].sum()) for values in (found, expected)]
+    binned = [np.append(values[common], values[~common].sum()) for values in (actual, expected)]
     return stats.chisquare(*binned).pvalue
 
 
@@ -104,7 +104,7 @@ def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch,
     first, _ = make("a", seed=9)
     grown, run = make("ab", first, seed=9)
     rows, seen = rows_of(grown, run)
-    grown.home.remove()
+    grown.folder.remove()
     monkeypatch.setattr(context_matrix, "PAIRS", 3333)
     monkeypatch.setattr(context_matrix, "BAND", 64 * SIZE)
     again = build_matrix(client, run)
@@ -189,7 +189,7 @@ def test_base__with_words_that_are_missing_is_refused(make):
 def test_base__that_does_not_exist_is_refused(make):
     first, _ = make("a")
     with pytest.raises(StoreError, match="/none holds no finished word-context matrix"):
-        make("ab", replace(first, home=Store("none")))
+        make("ab", replace(first, folder=Store("none")))
 
 
 @given(st.integers(0, 12), st.integers(1, 12), st.integers(1, 10), st.integers(0, 2**40))

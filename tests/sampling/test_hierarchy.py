@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency, chisquare
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream
-from daskw2v.sampling.hierarchy import BNS, SNS, TNS, partition_of, row_of_negative, word_table
+from daskw2v.sampling.hierarchy import BNS, SNS, TNS, draw_negative_row, draw_partition, make_word_table
 from daskw2v.sampling.weights import word_weights
 from daskw2v.vocabulary.partition import Partitions
 
@@ -17,14 +17,14 @@ PAIRS, NEGATIVE, EXPONENT = 400_000, 5, 0.75
 @kernel
 def draw_all(rule, key, targets, partitions, tables, starts, n):
     """Return the partition and the row of each of n negatives of each pair; `tables` holds one behind the other."""
-    found = np.empty((2, len(targets), n), np.int64)
+    actual = np.empty((2, len(targets), n), np.int64)
     for i in range(len(targets)):
         state = draw(key, i)
         for k in range(n):
-            part = partition_of(rule, state, k, targets[i], partitions)
-            found[0, i, k] = part
-            found[1, i, k] = row_of_negative(state, k, tables[starts[part] : starts[part + 1]])
-    return found
+            part = draw_partition(rule, state, k, targets[i], partitions)
+            actual[0, i, k] = part
+            actual[1, i, k] = draw_negative_row(state, k, tables[starts[part] : starts[part + 1]])
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def noise():
     """A vocabulary of Zipf's law in 7 partitions: it, the counts, the weights, and both tables."""
     counts = (1e6 / np.arange(1, 501)).astype(np.int64)
     partitions, weights = Partitions(len(counts), 7), word_weights(counts, EXPONENT)
-    tables = [word_table(counts[partitions.words(k)], EXPONENT) for k in range(7)]
+    tables = [make_word_table(counts[partitions.words(k)], EXPONENT) for k in range(7)]
     sums = np.array([weights[partitions.words(k)].sum() for k in range(7)])
     return partitions, weights, sums, alias_table(sums), tables
 

@@ -35,8 +35,8 @@ def test_prepare__draws_words_as_often_as_they_are_contexts(client, text, change
     corpus = build_corpus(text, store, params, Resources(), client)
     vocabulary = build_vocabulary(corpus, store, params, Resources(), client)
     matrix = build_matrix(client, Run(store, corpus.name, vocabulary, params, "cpu"))
-    contexts = read_contexts(matrix.place, (0, matrix.words), (0, SampledContexts.of(params).context_size))
-    seen = read_array((matrix.home / matrix.build / "matrix").open_group(), "seen")
+    contexts = read_contexts(matrix.group, (0, matrix.words), (0, SampledContexts.of(params).context_size))
+    seen = read_array((matrix.folder / matrix.build / "matrix").open_group(), "seen")
     assert seen.max() < SampledContexts.of(params).context_size
     met = sum(np.bincount(row[:n], minlength=matrix.words) for row, n in zip(contexts, seen, strict=True))
     drawn = shares_of(prepare(params, vocabulary.load().counts).noise)
@@ -47,8 +47,8 @@ def test_prepare__takes_another_power_where_it_is_given():
     counts = np.array([1000, 100, 10])
     for exponent in (0.0, 0.75, 1.0):
         expected = counts**exponent / (counts**exponent).sum()
-        found = shares_of(prepare(PARAMS.replace(ns_exponent=exponent), counts).noise)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        actual = shares_of(prepare(PARAMS.replace(ns_exponent=exponent), counts).noise)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_prepare__gives_both_tables_one_optimum():

@@ -13,10 +13,10 @@ from daskw2v.sampling.reservoir import (
     NO_CONTEXT,
     PairSample,
     Reservoir,
-    context_of,
-    entry_of,
+    pack_entry,
     repeat_contexts,
     sample_pairs,
+    unpack_entry,
 )
 from daskw2v.sampling.segments import Segment
 
@@ -26,8 +26,8 @@ WORDS, SIZE = 7, 4
 
 @kernel
 def there_and_back(bits, context):
-    entry = entry_of(bits, context)
-    return entry, context_of(entry)
+    entry = pack_entry(bits, context)
+    return entry, unpack_entry(entry)
 
 
 def entries_of(bits, contexts):
@@ -45,9 +45,9 @@ def contexts_of(entries):
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**31 - 1))
 def test_entry__sorts_by_priority_and_gives_its_context_back(bits, context):
-    entry, found = there_and_back(np.uint64(bits), np.int32(context))
+    entry, actual = there_and_back(np.uint64(bits), np.int32(context))
     assert entry >> 32 == bits >> 32
-    assert found == context
+    assert actual == context
     assert entry == entries_of(np.array([bits], np.uint64), np.array([context]))[0]
 
 
@@ -93,13 +93,13 @@ def pairs_of(segment, first, last, windows, keep):
 )  # fmt: skip
 def test_sample_pairs__equals_a_plain_loop(text, window, shrink, size, keep):
     windows, keep = WindowSize(window, shrink, np.uint64(11)), np.array(keep, np.uint64)
-    found = sample_pairs(*text, windows, KEY, WORDS, size, keep)
+    actual = sample_pairs(*text, windows, KEY, WORDS, size, keep)
     words, entries = pairs_of(*text, windows, keep)
-    assert found.rows.tolist() == [[w, (words == w).sum()] for w in range(WORDS) if (words == w).any()]
-    assert found.rows.dtype == np.int32
-    kept = np.split(found.entries, np.cumsum(np.minimum(found.rows[:, 1], size)))
+    assert actual.rows.tolist() == [[w, (words == w).sum()] for w in range(WORDS) if (words == w).any()]
+    assert actual.rows.dtype == np.int32
+    kept = np.split(actual.entries, np.cumsum(np.minimum(actual.rows[:, 1], size)))
     assert len(kept[-1]) == 0
-    for (word, _), some in zip(found.rows, kept[:-1], strict=True):
+    for (word, _), some in zip(actual.rows, kept[:-1], strict=True):
         np.testing.assert_array_equal(np.sort(some), np.sort(entries[words == word])[:size])
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.sampling.segments import SegmentBuilder, count_known, cut, keep_thresholds, most_dropped
+from daskw2v.sampling.segments import SegmentBuilder, count_known, cut_range, keep_thresholds, max_dropped_words
 
 KEY = stream(1, Purpose.SUBSAMPLE)
 
@@ -57,7 +57,7 @@ def test_segment__is_the_same_for_all_cuts(corpus, position):
     assert segment.bounds.tolist() in ([0, *np.cumsum([len(s) for s in sentences])], [0, 0])
 
 
-def test_segment__centers_are_found_by_position():
+def test_segment__has_centers_by_position():
     keep = keep_thresholds(np.array([10, 10]), 0)
     segment = build([0, 1, -1, 0, 1, 1], [0, 3], keep, [2], position=100)
     assert segment.positions.tolist() == [100, 101, 103, 104, 105]
@@ -74,12 +74,12 @@ def test_keep_thresholds__are_word2vecs():
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=200), st.sampled_from([1e-5, 1e-3, 0.01, 0.3, 1.0]))
-def test_most_dropped__are_the_only_words_that_may_be_dropped(counts, sample):
+def test_max_dropped_words__are_the_only_words_that_may_be_dropped(counts, sample):
     counts = np.sort(np.array(counts))[::-1]
-    keep, n = keep_thresholds(counts, sample), most_dropped(sample)
+    keep, n = keep_thresholds(counts, sample), max_dropped_words(sample)
     assert (keep[n:] == 2**32).all()
     np.testing.assert_array_equal(keep_thresholds(counts[:n], sample, counts.sum()), keep[:n])
-    assert most_dropped(0) == 0
+    assert max_dropped_words(0) == 0
 
 
 def test_segment__keeps_words_without_a_threshold():
@@ -90,8 +90,8 @@ def test_segment__keeps_words_without_a_threshold():
 
 
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 300))
-def test_cut__covers_the_range_once(start, n, length):
-    ranges = list(cut(start, start + n, length))
+def test_cut_range__covers_the_range_once(start, n, length):
+    ranges = list(cut_range(start, start + n, length))
     assert [p for a, b in ranges for p in range(a, b)] == list(range(start, start + n))
     assert all(b - a <= length for a, b in ranges)
 

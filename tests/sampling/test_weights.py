@@ -23,13 +23,13 @@ def vocabulary(client, tmp_path_factory):
 @pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 40, 1 << 22])
 def test_partition_counts__are_those_of_the_partitions_words(client, vocabulary, tmp_path, monkeypatch, n, at_once):
     monkeypatch.setattr(weights, "TASK_WORDS", at_once)
-    partitions, home = Partitions(vocabulary.size, n), Store(str(tmp_path))
-    found = partition_counts(client, vocabulary, partitions, 0.75, home)
+    partitions, folder = Partitions(vocabulary.size, n), Store(str(tmp_path))
+    actual = partition_counts(client, vocabulary, partitions, 0.75, folder)
     counts = vocabulary.load().counts
     for k in range(n):
         own = counts[partitions.words(k)]
-        np.testing.assert_array_equal(found.read(k), own)
-        assert found.weights[k] == pytest.approx(word_weights(own, 0.75).sum())
-    assert partition_counts(client, vocabulary, partitions, 0.75, home) == found, "read, not made again"
-    (home / "0" / found.attempts[0]).remove()
-    assert partition_counts(client, vocabulary, partitions, 0.75, home).attempts[0] != found.attempts[0]
+        np.testing.assert_array_equal(actual.read(k), own)
+        assert actual.weights[k] == pytest.approx(word_weights(own, 0.75).sum())
+    assert partition_counts(client, vocabulary, partitions, 0.75, folder) == actual, "read, not made again"
+    (folder / "0" / actual.attempts[0]).remove()
+    assert partition_counts(client, vocabulary, partitions, 0.75, folder).attempts[0] != actual.attempts[0]

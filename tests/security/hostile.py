@@ -13,7 +13,7 @@ from numcodecs import Blosc
 
 from daskw2v.cluster.workers import peak_memory
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.store.checksums import with_checksum
+from daskw2v.store.checksums import add_checksum
 from tests.fuzz.folders import write_model
 
 COUNTS = "vocabulary/counts"
@@ -49,7 +49,7 @@ def model_in(folder):
 def edit(model, node, **changes):
     """Change entries of a node's metadata, and seal them."""
     path = model / node / "zarr.json"
-    path.write_bytes(with_checksum(json.dumps(json.loads(path.read_text()) | changes).encode()))
+    path.write_bytes(add_checksum(json.dumps(json.loads(path.read_text()) | changes).encode()))
 
 
 def put_chunk(model, node, content):

@@ -236,7 +236,7 @@ def test_config__of_any_depth_is_refused(tmp_path):
 
 
 def test_download__is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "MOST_BYTES", 9)
+    monkeypatch.setattr(datasets, "MAX_BYTES", 9)
     name = next(name for name, dataset in DATASETS.items() if dataset.url)
     fsspec.filesystem("memory").pipe_file("/large", b"0" * 10)
     monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], url="memory://large", checksum=None))

@@ -11,13 +11,13 @@ from daskw2v.sequences.rows import GraphRows
 
 def table_of(edges, directed):
     """Return the weight of each edge, {source: {target: weight}}, of (source, target, weight)."""
-    found = defaultdict(lambda: defaultdict(float))
+    actual = defaultdict(lambda: defaultdict(float))
     for source, target, weight in edges:
-        found[source][target] += weight
-        found[target]
+        actual[source][target] += weight
+        actual[target]
         if not directed and source != target:
-            found[target][source] += weight
-    return found
+            actual[target][source] += weight
+    return actual
 
 
 @pytest.fixture(scope="session")

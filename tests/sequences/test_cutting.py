@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daskw2v import Params, Resources, Sessions
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
-from daskw2v.sequences.cutting import Cut, divide, sessions_of
+from daskw2v.sequences.cutting import Cut, cut_sessions, split_ended
 from daskw2v.sequences.sources import Events
 from daskw2v.stages import Store
 
@@ -22,7 +22,7 @@ def frame(**columns):
 
 
 def lists(events, sessions, cut):
-    items, edges, _ = sessions_of(events, sessions, cut)
+    items, edges, _ = cut_sessions(events, sessions, cut)
     return [items.to_pylist()[a:b] for a, b in pairwise(edges)]
 
 
@@ -30,15 +30,15 @@ TIMES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 200)), min_size=1, 
 
 
 @given(TIMES, st.integers(0, 200), st.integers(1, 30))
-def test_divide__hands_on_what_cuts_the_same_later(events, midnight, gap):
+def test_split_ended__hands_on_what_cuts_the_same_later(events, midnight, gap):
     """Sessions of two parts, the second with what the first handed on, are those of both together."""
     users, times = zip(*events, strict=True)
     events = frame(user=users, time=times, item=range(len(users)))
     sessions, first = Sessions(gap=gap, per="file", least=1), events[events["time"] < midnight]
-    ended, carried = divide(first, sessions, Cut(gap, first["time"].max()))
+    ended, carried = split_ended(first, sessions, Cut(gap, first["time"].max()))
     rest = pd.concat([carried, events[events["time"] >= midnight]])
-    found = [lists(some, sessions, Cut(gap)) for some in (ended, rest)]
-    assert sorted(found[0] + found[1]) == sorted(lists(events, sessions, Cut(gap)))
+    actual = [lists(some, sessions, Cut(gap)) for some in (ended, rest)]
+    assert sorted(actual[0] + actual[1]) == sorted(lists(events, sessions, Cut(gap)))
 
 
 def test_weights__are_numbers_of_times():
@@ -70,13 +70,13 @@ def test_half_life__halves_what_is_older():
 def test_goal__is_in_the_window_of_each_item(window, n, at):
     items = list(range(n))
     goal = [item == items[at] for item in items]
-    (found,) = lists(
+    (actual,) = lists(
         frame(user=[1] * n, time=items, item=items, goal=goal), Sessions(goal="goal"), Cut(None, window=window)
     )
-    goals = [i for i, item in enumerate(found) if item == items[at]]
-    assert [item for item in found if item != items[at]] == [item for item in items if item != items[at]]
-    assert all(min(abs(i - place) for place in goals) <= window for i in range(len(found)))
-    added = len(found) - n
+    goals = [i for i, item in enumerate(actual) if item == items[at]]
+    assert [item for item in actual if item != items[at]] == [item for item in items if item != items[at]]
+    assert all(min(abs(i - place) for place in goals) <= window for i in range(len(actual)))
+    added = len(actual) - n
     assert added <= -(-n // (2 * window)) + 1
     assert (added > 0) == (n > window + 1)
 
@@ -85,14 +85,14 @@ def test_goal__is_the_last_of_its_session_alone():
     events = frame(
         user=[1] * 12, time=[*range(6), *range(50, 56)], item=range(12), goal=[i in (1, 2) for i in range(12)]
     )
-    found = lists(events, Sessions(goal="goal", gap=9), Cut(9, window=2))
-    assert found == [[0, 1, 2, 2, 3, 4, 5, 2], [6, 7, 8, 9, 10, 11]]
+    actual = lists(events, Sessions(goal="goal", gap=9), Cut(9, window=2))
+    assert actual == [[0, 1, 2, 2, 3, 4, 5, 2], [6, 7, 8, 9, 10, 11]]
 
 
 def test_goal__that_drop_repeats_drops_is_still_one():
     events = frame(user=[1] * 5, time=range(5), item=[3, 4, 5, 6, 6], goal=[False] * 4 + [True])
-    found = lists(events, Sessions(goal="goal", drop_repeats=True), Cut(None, window=1))
-    assert found == [[3, 6, 4, 5, 6, 6]]
+    actual = lists(events, Sessions(goal="goal", drop_repeats=True), Cut(None, window=1))
+    assert actual == [[3, 6, 4, 5, 6, 6]]
 
 
 def test_events__have_weights_and_goals_in_columns(client, tmp_path):

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError
-from daskw2v.sequences.edges import kind_of_nodes, read_edges, squeezed
+from daskw2v.sequences.edges import find_node_kind, read_edges, squeeze_blanks
 from daskw2v.sequences.settings import EdgeList
 
 WEIGHTED = EdgeList(weight="weight")
 
 
 def read(path, edges=WEIGHTED, block_bytes=1 << 20):
-    sources, found = find_sources(path), []
-    kind = kind_of_nodes(sources, edges, {})
+    sources, actual = find_sources(path), []
+    kind = find_node_kind(sources, edges, {})
     for block in plan_blocks(sources, block_bytes):
         for columns in read_edges(block, edges, kind, {}):
-            found += zip(*(column.to_pylist() for column in columns), strict=True)
-    return found
+            actual += zip(*(column.to_pylist() for column in columns), strict=True)
+    return actual
 
 
 @pytest.mark.parametrize("block_bytes", [1, 5, 1000])
@@ -34,7 +34,7 @@ def read(path, edges=WEIGHTED, block_bytes=1 << 20):
         ("a.csv", '"source","target","weight"\n1,-2,0.5\n3,1,2\n1,2,0.3\n'),
     ],
 )
-def test_text__has_columns_by_place_and_csv_by_name(tmp_path, name, content, block_bytes):
+def test_text__has_columns_by_position_and_csv_by_name(tmp_path, name, content, block_bytes):
     (tmp_path / name).write_text(content)
     assert read(tmp_path / name, block_bytes=block_bytes) == [(1, -2, 0.5), (3, 1, 2.0), (1, 2, 0.3)]
 
@@ -64,9 +64,9 @@ def test_csv__is_read_by_its_own_header_and_as_it_is_written(tmp_path):
 
 
 @given(st.text(" \t\rab\n", max_size=30))
-def test_squeezed__keeps_words_and_lines(text):
+def test_squeeze_blanks__keeps_words_and_lines(text):
     lines = [line.split() for line in text.replace("\r", " ").split("\n")]
-    assert squeezed(text.encode()).decode() == "".join(" ".join(words) + "\n" for words in lines)
+    assert squeeze_blanks(text.encode()).decode() == "".join(" ".join(words) + "\n" for words in lines)
 
 
 NODES = [pa.int8(), pa.int64(), pa.uint32(), pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.progress import silent
-from daskw2v.sequences.edges import kind_of_nodes, read_edges
+from daskw2v.sequences.edges import find_node_kind, read_edges
 from daskw2v.sequences.settings import EdgeList, Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
@@ -49,16 +49,16 @@ def write(folder, files, names):
 @settings(max_examples=30)
 @given(FILES, st.sampled_from([1, 100, 1 << 20]))
 def test_edges__are_those_that_are_written(tmp_path_factory, files, block_bytes):
-    folder, found = tmp_path_factory.mktemp("edges"), Counter()
+    folder, actual = tmp_path_factory.mktemp("edges"), Counter()
     write(folder, files, ("source", "target", "weight"))
     for path in sorted(folder.iterdir()):
         typed = path.suffix == ".parquet"
         edges, sources = EdgeList(weight="weight", strings=not typed), find_sources(path)
-        kind = kind_of_nodes(sources, edges, {})
+        kind = find_node_kind(sources, edges, {})
         for block in plan_blocks(sources, block_bytes):
             for columns in read_edges(block, edges, kind, {}):
-                found.update(zip(*(column.to_pylist() for column in columns), strict=True))
-    assert found == Counter((*ends, float(weight)) for rows, *_ in files for *ends, weight in rows)
+                actual.update(zip(*(column.to_pylist() for column in columns), strict=True))
+    assert actual == Counter((*ends, float(weight)) for rows, *_ in files for *ends, weight in rows)
 
 
 @settings(max_examples=8)
@@ -74,5 +74,5 @@ def test_sessions__have_the_items_of_each_user_as_they_are_written(
     written = events.write(work, Events.params, Resources(block_size=block_size), lambda: client, silent)
     rows = sorted((row for rows, *_ in files for row in rows), key=lambda row: (row[0], row[2]))
     expected = Counter(tuple(item for _, item, _ in of) for _, of in groupby(rows, key=lambda row: row[0]))
-    found = lists_in([file.url for file in written])
-    assert Counter(tuple(map(str, session)) for session in found) == expected
+    actual = lists_in([file.url for file in written])
+    assert Counter(tuple(map(str, session)) for session in actual) == expected

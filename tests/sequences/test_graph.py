@@ -13,7 +13,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, DamageError, InputError, ParameterError, StoreError
 from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering
-from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.graph import build_graph, choose_n_partitions
 from daskw2v.sequences.numbering import read_names
 from daskw2v.sequences.rows import StoredEdges, load_graph
 from daskw2v.sequences.settings import EdgeList
@@ -44,19 +44,19 @@ def stored_graph(inputs, folder, client, edges=WEIGHTED, block_size=1):
 
 def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
     stored = stored_graph(inputs, folder, client, edges, block_size)
-    names = read_names(stored.home, stored.names).to_pylist()
-    return names, load_graph(stored.home, len(names), stored.rows)
+    names = read_names(stored.folder, stored.names).to_pylist()
+    return names, load_graph(stored.folder, len(names), stored.rows)
 
 
 def rows_of(names, graph):
     """Return {source: {target: weight}} of a graph in memory."""
-    found = {}
+    actual = {}
     for node, (first, last) in enumerate(pairwise(graph.starts)):
         sums = graph.weights[first:last] if len(graph.weights) else np.arange(1, last - first + 1)
         targets = graph.targets[first:last].tolist()
         assert targets == sorted(set(targets))
-        found[names[node]] = dict(zip([names[t] for t in targets], np.diff(sums, prepend=0), strict=True))
-    return found
+        actual[names[node]] = dict(zip([names[t] for t in targets], np.diff(sums, prepend=0), strict=True))
+    return actual
 
 
 @pytest.mark.slow
@@ -69,9 +69,9 @@ def test_graph__is_the_sum_of_its_edges(client, folder, weights_of, edges, direc
     if strings:
         expected = {f"n{s}": {f"n{t}": w for t, w in row.items()} for s, row in expected.items()}
     assert names == sorted(expected)
-    found = rows_of(names, graph)
+    actual = rows_of(names, graph)
     for node, row in expected.items():
-        assert found[node] == pytest.approx(row)
+        assert actual[node] == pytest.approx(row)
     assert bool(len(graph.weights)) == any(w != 1 for row in expected.values() for w in row.values())
 
 
@@ -100,8 +100,8 @@ def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path, monkeypa
     first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client)
     monkeypatch.setattr(graphs, "run_tasks", lambda *_: pytest.fail("nothing is left to do"))
     assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client) == first
-    assert sorted(Store(first.home.url).children()) == ["manifest.json", "names", "rows"]
-    assert len((first.home / "names").children()) == 1
+    assert sorted(Store(first.folder.url).children()) == ["manifest.json", "names", "rows"]
+    assert len((first.folder / "names").children()) == 1
 
 
 def test_graph__that_was_cut_short_does_not_read_a_block_again(client, tmp_path, monkeypatch):
@@ -176,7 +176,7 @@ def dense(client, tmp_path_factory):
 )
 def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
     with pytest.raises(ClusterError, match=f"{what} takes .* of each worker's memory.*Give workers a memory_limit of"):
-        partitions_of(dense, asked, one_worker(memory, 1))
+        choose_n_partitions(dense, asked, one_worker(memory, 1))
 
 
 @pytest.mark.slow
@@ -184,30 +184,30 @@ def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
     ("memory", "threads", "n"), [(20_000, 1, 1), (20_000, 2, 1), (5000, 1, 4), (5000, 2, 8), (2500, 1, 8)]
 )
 def test_graph__is_divided_only_where_it_must_be(dense, memory, threads, n):
-    assert partitions_of(dense, None, one_worker(memory, threads)) == n
+    assert choose_n_partitions(dense, None, one_worker(memory, threads)) == n
 
 
 @pytest.mark.slow
 def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, client):
     with pytest.raises(ParameterError, match="partitions=16, but this graph has 8 parts"):
-        partitions_of(dense, 16, client)
+        choose_n_partitions(dense, 16, client)
 
 
-def test_graph__that_is_damaged_is_told(client, tmp_path):
+def test_graph__that_is_damaged_is_refused(client, tmp_path):
     stored = build_graph(
         write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
     )
     names = next((tmp_path / "graphs").rglob("names-0.parquet"))
     names.write_bytes(names.read_bytes()[:-3])
     with pytest.raises(DamageError, match=r"names-0\.parquet is damaged"):
-        read_names(stored.home, stored.names)
+        read_names(stored.folder, stored.names)
 
 
 def test_manifest__holds_plain_values(client, tmp_path):
     stored = build_graph(
         write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
     )
-    assert json.dumps(stored.home.read_manifest())
+    assert json.dumps(stored.folder.read_manifest())
     assert stored.n_edges == 2
 
 
@@ -227,10 +227,10 @@ def test_manifest__holds_plain_values(client, tmp_path):
     ],
 )
 def test_load_graph__refuses_what_kernels_would_read_out_of_bounds(tmp_path, name, values, problem):
-    home = Store(str(tmp_path))
-    group = (home / "rows").create_group()
+    folder = Store(str(tmp_path))
+    group = (folder / "rows").create_group()
     arrays = {"degrees": np.array([2, 0, 1]), "targets": np.array([1, 2, 0], np.int32), "weights": np.ones(3)}
     for array, content in {**arrays, name: np.asarray(values)}.items():
         write_array(group, array, content)
     with pytest.raises(StoreError, match=rf"rows/{name} .*{problem}"):
-        load_graph(home, 3, [StoredEdges("rows", 3, even=False)])
+        load_graph(folder, 3, [StoredEdges("rows", 3, even=False)])

@@ -24,7 +24,7 @@ from daskw2v.sequences.graph import build_graph, read_graph
 from daskw2v.sequences.numbering import read_names, read_types
 from daskw2v.sequences.reference import metapath_walk
 from daskw2v.sequences.rows import graph_bytes, load_graph
-from daskw2v.sequences.steps import Metapath, StepRule, metapath_of, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, encode_metapath, shuffle_part, walk
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 
@@ -64,13 +64,13 @@ def walked(inputs, work, client, walks=ALONG, layout=TYPED, partitions=1, block_
 
 def expected(neighbours, walks=ALONG):
     """Return all walks in their order, by the reference."""
-    found = []
+    actual = []
     for number in range(walks.number):
-        order = nodes_of_part(NODES, stream(walks.seed, Purpose.START, number), 0, 1).tolist()
+        order = shuffle_part(NODES, stream(walks.seed, Purpose.START, number), 0, 1).tolist()
         key = stream(walks.seed, Purpose.WALK, number)
         first = [node for node in order if TYPES[node] == walks.metapath[0]]
-        found += [metapath_walk(neighbours, TYPES, walks.metapath, walks.length, key, node) for node in first]
-    return found
+        actual += [metapath_walk(neighbours, TYPES, walks.metapath, walks.length, key, node) for node in first]
+    return actual
 
 
 @pytest.mark.sampled(1)
@@ -97,17 +97,17 @@ def test_walks__are_the_same_on_two_workers(edges, client, tmp_path, monkeypatch
     wanted = lists_in(walked(edges, tmp_path / "a", client))
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as others:
         for partitions in (1, 8):
-            found = walked(edges, tmp_path / f"{partitions}", others, partitions=partitions, block_size=500)
-            assert lists_in(found) == wanted
+            actual = walked(edges, tmp_path / f"{partitions}", others, partitions=partitions, block_size=500)
+            assert lists_in(actual) == wanted
 
 
 def kernel_walks(graph, types, path, length=LENGTH, seed=1):
     """Walk from the nodes of the first type of a metapath of codes; return the walks."""
     first = np.flatnonzero(np.asarray(types) == path[0]).astype(np.int32)
-    found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
+    actual, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     metapath = Metapath(np.resize(np.array(path[:-1], np.uint8), length), max(types) + 1)
-    walk(graph, first, StepRule(stream(seed, Purpose.WALK), 1.0, 1.0, metapath), found, lengths)
-    return [row[:n].tolist() for row, n in zip(found, lengths, strict=True)]
+    walk(graph, first, StepRule(stream(seed, Purpose.WALK), 1.0, 1.0, metapath), actual, lengths)
+    return [row[:n].tolist() for row, n in zip(actual, lengths, strict=True)]
 
 
 SMALL = st.lists(
@@ -149,9 +149,9 @@ def test_walk__steps_by_weight_among_the_next_type(graph_of):
 
 
 def test_metapath__is_repeated_and_shares_the_node_where_it_begins():
-    path = metapath_of(ALONG, {"author": 3, "paper": 4, "venue": 1})
+    path = encode_metapath(ALONG, {"author": 3, "paper": 4, "venue": 1})
     assert (path.types.tolist(), path.n_types) == ([0, 1, 2, 1, 0, 1, 2, 1, 0], 3)
-    path = metapath_of(Walks(length=4), {})
+    path = encode_metapath(Walks(length=4), {})
     assert (path.types.tolist(), path.n_types) == ([0, 0, 0, 0], 1)
 
 
@@ -159,15 +159,15 @@ def test_graph__has_the_same_bits_however_edges_are_cut(edges, client, tmp_path,
     def built(folder, block_size):
         resources = Resources(block_size=block_size)
         graph = build_graph(str(edges), Store(str(folder)), TYPED.replace(weight="weight"), resources, client, None)
-        rows = load_graph(graph.home, graph.n_nodes, graph.rows, graph.n_types)
-        return graph, [read_names(graph.home, graph.names).to_numpy(), read_types(graph.home, graph.names), *rows]
+        rows = load_graph(graph.folder, graph.n_nodes, graph.rows, graph.n_types)
+        return graph, [read_names(graph.folder, graph.names).to_numpy(), read_types(graph.folder, graph.names), *rows]
 
     graph, whole = built(tmp_path / "a", "1 MiB")
     assert graph.types == Counter(TYPES)
     assert list(graph.types) == ["author", "paper", "venue"]
     assert [list(graph.types)[code] for code in whole[1]] == TYPES
     assert sum(array.nbytes for array in whole[2:]) == graph_bytes(NODES * 3, graph.n_edges, even=False)
-    assert read_graph(graph.home, json.loads(json.dumps(graph.home.read_manifest()))) == graph
+    assert read_graph(graph.folder, json.loads(json.dumps(graph.folder.read_manifest()))) == graph
     for where, name, value in (
         (numbering, "PIECE", 1),
         (numbering, "FILE_NAMES", 7),
@@ -201,8 +201,8 @@ CODES = pa.array([10, 9])
 def test_types__may_be_integers(client, tmp_path, lists_in, types):
     columns = {"source": [5, 6], "target": [6, 7], "from_type": types, "to_type": [9, 10]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    found = walked(tmp_path / "a.parquet", tmp_path, client, Walks(number=1, length=2, metapath=("10", "9", "10")))
-    assert sorted(lists_in(found)) == [[5, 6], [7, 6]]
+    actual = walked(tmp_path / "a.parquet", tmp_path, client, Walks(number=1, length=2, metapath=("10", "9", "10")))
+    assert sorted(lists_in(actual)) == [[5, 6], [7, 6]]
 
 
 def test_walks__without_a_metapath_refuse_types(edges, client, tmp_path):
@@ -316,4 +316,4 @@ def test_parquet__whose_types_are_no_names_is_refused(client, tmp_path):
 def test_manifest__with_other_types_is_refused(edges, client, tmp_path, types):
     graph = build_graph(str(edges), Store(str(tmp_path)), TYPED, Resources(), client, None)
     with pytest.raises(StoreError, match=r"manifest\.json holds (no )?types of"):
-        read_graph(graph.home, {**graph.home.read_manifest(), "types": types})
+        read_graph(graph.folder, {**graph.folder.read_manifest(), "types": types})

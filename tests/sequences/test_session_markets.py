@@ -46,14 +46,14 @@ def days(tmp_path):
 def cut(inputs, work, client, sessions=SESSIONS, block_size="64 MiB"):
     """Return the sessions' files, and how often each item is in each market there."""
     store = Store(str(work))
-    found = Events(inputs, sessions).write(
+    actual = Events(inputs, sessions).write(
         store, PARAMS, Resources(block_size=block_size), lambda: client, lambda _: None
     )  # fmt: skip
     counts = Counter()
-    for table in read_markets(store, found):
+    for table in read_markets(store, actual):
         for row in table.to_pylist():
             counts[row["word"], row["market"]] += row["count"]
-    return found, counts
+    return actual, counts
 
 
 def events_of_sessions(files, least=2):

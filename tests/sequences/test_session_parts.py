@@ -36,11 +36,11 @@ def days(tmp_path):
 
 def cut(inputs, work, client, sessions=SESSIONS, block_size="64 MiB"):
     """Return the files of sessions, and what was told in the end."""
-    told = []
-    found = Events(inputs, sessions).write(
-        Store(str(work)), Params(column="items"), Resources(block_size=block_size), lambda: client, told.append
+    report = []
+    actual = Events(inputs, sessions).write(
+        Store(str(work)), Params(column="items"), Resources(block_size=block_size), lambda: client, report.append
     )
-    return [file.name for file in found], told[-1].message
+    return [file.name for file in actual], report[-1].message
 
 
 def lists(work, names):
@@ -50,13 +50,13 @@ def lists(work, names):
 def all_at_once(folder, files):
     """Cut the sessions of some files together, event by event."""
     events = pd.concat([pd.read_parquet(folder / file) for file in files]).sort_values(["user", "time", "item"])
-    found, before = [], (None, 0)
+    actual, before = [], (None, 0)
     for user, item, time in events[["user", "item", "time"]].itertuples(index=False):
         if user != before[0] or time - before[1] > GAP:
-            found.append([])
-        found[-1].append(item)
+            actual.append([])
+        actual[-1].append(item)
         before = user, time
-    return found
+    return actual
 
 
 def names_of(n):
@@ -65,8 +65,8 @@ def names_of(n):
 
 def test_parts__have_the_sessions_of_all_events_together(days, client, tmp_path):
     files = [str(days / name) for name in names_of(5)]
-    found, _ = cut(files, tmp_path / "work", client, block_size="20 KB")
-    sessions = lists(tmp_path / "work", found)
+    actual, _ = cut(files, tmp_path / "work", client, block_size="20 KB")
+    sessions = lists(tmp_path / "work", actual)
     assert sorted(sessions) == sorted(all_at_once(days, names_of(5)))
     alone = [session for name in names_of(5) for session in all_at_once(days, [name])]
     assert sorted(sessions) != sorted(alone), "none goes on over the end of a day"
@@ -120,9 +120,9 @@ def test_late_events__join_a_session_that_is_open_or_begin_one(client, tmp_path)
     pd.DataFrame({"user": [1, 1, 2], "item": [10, 11, 20], "time": [0, 90, 100]}).to_parquet(tmp_path / "a.parquet")
     late = pd.DataFrame({"user": [1, 2, 2, 3], "item": [12, 21, 22, 30], "time": [5, 95, 200, 300]})
     late.to_parquet(tmp_path / "b.parquet")
-    found, message = cut([str(tmp_path / f"{name}.parquet") for name in "ab"], tmp_path / "work", client)
+    actual, message = cut([str(tmp_path / f"{name}.parquet") for name in "ab"], tmp_path / "work", client)
     # The session of user 1 at 0 had ended with the first file; that of user 2 was open
-    assert sorted(lists(tmp_path / "work", found)) == [[10], [11], [12], [21, 20], [22], [30]]
+    assert sorted(lists(tmp_path / "work", actual)) == [[10], [11], [12], [21, 20], [22], [30]]
     assert message.endswith("; 2 events later than the part of their time")
 
 
@@ -134,16 +134,16 @@ def test_folders__are_parts(client, tmp_path):
             frame(day).iloc[half::2].to_parquet(folder / f"{half}.parquet")
             frame(day).iloc[half::2].to_parquet(tmp_path / f"{day}{half}.parquet")
     sessions = SESSIONS.replace(per="folder")
-    found, message = cut(str(tmp_path / "events"), tmp_path / "work", client, sessions)
+    actual, message = cut(str(tmp_path / "events"), tmp_path / "work", client, sessions)
     assert message.endswith(" in 2 of 2 parts")
     expected = all_at_once(tmp_path, ["00.parquet", "01.parquet", "10.parquet", "11.parquet"])
-    assert sorted(lists(tmp_path / "work", found)) == sorted(expected)
+    assert sorted(lists(tmp_path / "work", actual)) == sorted(expected)
 
 
 def test_parts_without_a_gap__end_their_sessions(days, client, tmp_path):
     files = [str(days / name) for name in names_of(2)]
-    found, _ = cut(files, tmp_path / "work", client, Sessions(per="file"))
-    sessions = lists(tmp_path / "work", found)
+    actual, _ = cut(files, tmp_path / "work", client, Sessions(per="file"))
+    sessions = lists(tmp_path / "work", actual)
     users = [pd.read_parquet(file).groupby("user")["item"].count() for file in files]
     assert sorted(map(len, sessions)) == sorted(n for counts in users for n in counts if n >= 2)
 
@@ -152,13 +152,13 @@ def test_parts_without_a_gap__end_their_sessions(days, client, tmp_path):
 @pytest.mark.parametrize("role", ["ended", "carried"])
 def test_parts__of_which_a_file_is_missing_or_cut_short_are_made_again(days, client, tmp_path, role):
     files = [str(days / name) for name in names_of(2)]
-    found, _ = cut(files, tmp_path / "work", client)
+    actual, _ = cut(files, tmp_path / "work", client)
     content = {path: path.read_bytes() for path in (tmp_path / "work").glob(f"sessions/*/{role}-*.parquet")}
     first, second = content
     first.unlink()
     second.write_bytes(content[second][:-1])
     again, message = cut(files, tmp_path / "work", client)
-    assert (again, message.split(" in ")[1]) == (found, "2 of 2 parts")
+    assert (again, message.split(" in ")[1]) == (actual, "2 of 2 parts")
     assert {path: path.read_bytes() for path in content} == content
 
 
@@ -177,8 +177,8 @@ def test_train__repairs_what_was_handed_on(days, client, tmp_path):
 @pytest.mark.parametrize("first", [0, 1])
 def test_parts__may_name_users_and_items_by_text_and_by_integers(days, client, tmp_path, first):
     frame(first).astype({"user": str, "item": str, "time": float}).to_parquet(days / f"{first}.parquet")
-    found, _ = cut([str(days / name) for name in names_of(2)], tmp_path / "work", client)
-    sessions = [sorted(map(str, session)) for session in lists(tmp_path / "work", found)]
+    actual, _ = cut([str(days / name) for name in names_of(2)], tmp_path / "work", client)
+    sessions = [sorted(map(str, session)) for session in lists(tmp_path / "work", actual)]
     frame(first).to_parquet(days / f"{first}.parquet")
     assert sorted(sessions) == sorted(sorted(map(str, session)) for session in all_at_once(days, names_of(2)))
 

@@ -19,7 +19,7 @@ from daskw2v.corpus.formats import csv
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
 from daskw2v.sequences import parts
-from daskw2v.sequences.cutting import Cut, sessions_of
+from daskw2v.sequences.cutting import Cut, cut_sessions
 from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
@@ -32,22 +32,22 @@ EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 3), st.integers(0
 
 def plain(events, gap, least, drop_repeats):
     """Cut sessions event by event; events are (user, item, time)."""
-    found = []
+    actual = []
     for _, own in groupby(sorted(events, key=lambda e: (e[0], e[2], e[1])), key=lambda e: e[0]):
         last = None
         for _, item, time in own:
             if last is None or (gap is not None and time - last > gap):
-                found.append([])
-            if not (drop_repeats and found[-1][-1:] == [item]):
-                found[-1].append(item)
+                actual.append([])
+            if not (drop_repeats and actual[-1][-1:] == [item]):
+                actual[-1].append(item)
             last = time
-    return [session for session in found if len(session) >= least]
+    return [session for session in actual if len(session) >= least]
 
 
 @given(EVENTS, st.none() | st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_sessions__are_cut_as_event_by_event(events, gap, least, drop_repeats):
     frame = pd.DataFrame(events, columns=["user", "item", "time"], dtype="int64")
-    items, edges, _ = sessions_of(frame, Sessions(least=least, drop_repeats=drop_repeats), Cut(gap))
+    items, edges, _ = cut_sessions(frame, Sessions(least=least, drop_repeats=drop_repeats), Cut(gap))
     cut = [items.to_pylist()[a:b] for a, b in pairwise(edges)]
     assert cut == plain(events, gap, least, drop_repeats)
 
@@ -110,9 +110,9 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
             return gather(client, futures, task)
 
         monkeypatch.setattr(parts, "gather", killing)
-        found = lists_in(written(path, tmp_path / "b", other))
+        actual = lists_in(written(path, tmp_path / "b", other))
     assert killed
-    assert found == expected
+    assert actual == expected
 
 
 def test_sessions__are_written_once(events, client, tmp_path, monkeypatch):
@@ -168,16 +168,16 @@ def test_events__are_read_by_the_header_of_each_file(client, tmp_path, lists_in,
     (tmp_path / "d").write_text("who,what,when\n1,\u00e9,12\n")
     pq.write_table(pa.table({"when": [13.0], "what": [8], "who": [1.0]}), tmp_path / "e.parquet")
     paths = [tmp_path / name for name in ("a.csv", "b.csv.gz", "c.tsv", "d", "e.parquet")]
-    found = cut(client, tmp_path, lists_in, *paths, block_size=block_size)
-    assert found == [["007", "NA", "a\nb"], ["7"] * 4 + ["null", "nan", "3.0", "\u00e9", "8"]]
+    actual = cut(client, tmp_path, lists_in, *paths, block_size=block_size)
+    assert actual == [["007", "NA", "a\nb"], ["7"] * 4 + ["null", "nan", "3.0", "\u00e9", "8"]]
 
 
 def test_events__of_integers_are_the_same_in_csv_and_in_parquet(client, tmp_path):
     rows, files = [(1, 10, 5), (1, 9, 5), (2, 3, 1), (2, 4, 0)], []
     for suffix in ("csv", "parquet"):
         write(tmp_path / f"a.{suffix}", rows)
-        (found,) = written(tmp_path / f"a.{suffix}", tmp_path / suffix, client)
-        files.append(pq.read_table(found))
+        (actual,) = written(tmp_path / f"a.{suffix}", tmp_path / suffix, client)
+        files.append(pq.read_table(actual))
     assert files[0].equals(files[1])
 
 
@@ -192,7 +192,7 @@ TIMES = {
 }
 
 
-def test_times__are_taken_in_any_type(client, tmp_path, lists_in):
+def test_times__may_have_any_type(client, tmp_path, lists_in):
     """Times of all types are on one clock: those of one day are a session."""
     for n, (name, times) in enumerate(TIMES.items()):
         table = pa.table({"who": [1, 1], "what": [f"{name} {day}" for day in (0, 1)], "when": times})

@@ -12,22 +12,22 @@ from daskw2v import EdgeList, Resources, Walks
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences import rounds
 from daskw2v.sequences import walks as module
-from daskw2v.sequences.rows import GraphRows, plain
+from daskw2v.sequences.rows import GraphRows, as_readonly
 from daskw2v.sequences.steps import (
-    ASKED,
     FIRST,
     LENGTH,
+    MAX_ASKED,
     NARROW,
     NODE,
     PREVIOUS,
     TRIES,
     WIDE,
-    Brought,
+    BroughtRows,
     Metapath,
     Partition,
     StepRule,
     advance,
-    owners,
+    find_partitions,
     walk,
 )
 from daskw2v.sequences.walks import write_walks
@@ -78,17 +78,17 @@ def travelled(graph, n, p, q, path, most):
     walks, trail, rounds = np.full((n_nodes, length), -1, np.int32), np.empty((most, 3), np.int32), 0
     walks[:, 0] = np.arange(n_nodes)
     while len(walkers):
-        moved, to, rounds = [], owners(walkers, n), rounds + 1
+        moved, to, rounds = [], find_partitions(walkers, n), rounds + 1
         for part in parts:
             here, at = walkers[to == part.number], 0
             previous = np.unique(here[:, PREVIOUS]) if biased else np.empty(0, np.int32)
-            brought = Brought(plain_array(previous), np.arange(len(previous)), rows_of(graph, previous))
+            brought = BroughtRows(plain_array(previous), np.arange(len(previous)), rows_of(graph, previous))
             while at < len(here):
                 at, steps = advance(part, brought, rule, here, at, trail)
                 walks[trail[:steps, 0], trail[:steps, 1]] = trail[:steps, 2]
             moved.append(here[here[:, NODE] >= 0])
         walkers = np.concatenate(moved)
-        assert rounds < length * 2 * (TRIES // ASKED + 2), "walkers are lost"
+        assert rounds < length * 2 * (TRIES // MAX_ASKED + 2), "walkers are lost"
     return walks
 
 
@@ -97,7 +97,7 @@ def rows_of(graph, nodes, n_types=1):
     slices = [slice(graph.starts[row], graph.starts[row + 1]) for row in rows]
     targets = np.concatenate([graph.targets[row] for row in slices] or [np.empty(0, np.int32)])
     weights = np.concatenate([graph.weights[row] for row in slices] or [np.empty(0)])
-    return plain(GraphRows(np.cumsum([0, *(row.stop - row.start for row in slices)]), targets, weights))
+    return as_readonly(GraphRows(np.cumsum([0, *(row.stop - row.start for row in slices)]), targets, weights))
 
 
 def plain_array(array):
@@ -145,14 +145,14 @@ def test_walks__are_the_same_in_partitions(edges, client, tmp_path, monkeypatch,
         monkeypatch.setattr(rounds, name, value)
     assert lists_in(walked(edges, tmp_path / "b", client, walks, n, layout)) == whole
     assert len(whole) == 2 * 49
-    (home,) = (tmp_path / "b" / "walks").iterdir()
-    assert {path.name.split("-")[0] for path in home.iterdir()} == {"part", "manifest.json"}
+    (folder,) = (tmp_path / "b" / "walks").iterdir()
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"part", "manifest.json"}
 
 
 def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):
     nodes = sorted({node for edge in EDGES for node in edge})
-    found = lists_in(walked(edges, tmp_path, client, Walks(number=1, length=1), 2))
-    assert sorted(found) == [[node] for node in nodes]
+    actual = lists_in(walked(edges, tmp_path, client, Walks(number=1, length=1), 2))
+    assert sorted(actual) == [[node] for node in nodes]
 
 
 @pytest.mark.slow
@@ -160,8 +160,10 @@ def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):
 @pytest.mark.parametrize("n", [2, 4])
 def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client, tmp_path, monkeypatch, lists_in, n):
     """With as many partitions they go on; a cluster of another size has others."""
-    walks, moved, move = Walks(number=2, length=6, p=0.5, q=2), [], rounds._moved
-    monkeypatch.setattr(rounds, "_moved", lambda *args: moved.append(args[-1].url.rpartition("/")[0]) or move(*args))
+    walks, moved, move = Walks(number=2, length=6, p=0.5, q=2), [], rounds._step_walkers
+    monkeypatch.setattr(
+        rounds, "_step_walkers", lambda *args: moved.append(args[-1].url.rpartition("/")[0]) or move(*args)
+    )
 
     def stop(progress):
         if progress.message.startswith("walk 1, round 2: 1 of"):
@@ -175,10 +177,10 @@ def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client
     before = set(moved)
     unfinished = {path for path in before if "/rounds/2/1/2/" in path and not os.path.exists(f"{path}/manifest.json")}
     moved.clear()
-    found = lists_in(walked(edges, tmp_path / "a", client, walks, n))
+    actual = lists_in(walked(edges, tmp_path / "a", client, walks, n))
     assert len(moved) == len(set(moved))
     assert before & set(moved) <= unfinished
-    assert found == lists_in(walked(edges, tmp_path / "b", client, walks, 1))
+    assert actual == lists_in(walked(edges, tmp_path / "b", client, walks, 1))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences.reference import step_probabilities
-from daskw2v.sequences.steps import Metapath, StepRule, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, shuffle_part, walk
 
 RANDOM = np.random.default_rng(3)
 HUB = [(0, node, 1.0) for node in range(1, 40)] + [(1, 2, 1.0), (2, 3, 1.0)]
@@ -16,11 +16,11 @@ DENSE = [(a, b, float(w)) for a, b, w in zip(*RANDOM.integers(0, 12, (2, 60)), R
 
 
 def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
-    found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
+    actual, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     anywhere = Metapath(np.zeros(length, np.uint8), 1)
     rule = StepRule(stream(seed, Purpose.WALK), 1 / p, 1 / q, anywhere)
-    walk(graph, np.asarray(first, np.int32), rule, found, lengths)
-    return found, lengths
+    walk(graph, np.asarray(first, np.int32), rule, actual, lengths)
+    return actual, lengths
 
 
 BIASES = [(1, 1), (0.5, 2), (0.01, 1), (4, 0.25), (1000, 1000), (0.3, 0.3)]
@@ -49,8 +49,8 @@ def test_walk__steps_as_often_as_the_reference_says(graph_of, name, directed, p,
         assert not counts[expected == 0].any()
         usual = expected >= 10
         if usual.sum() > 1:
-            found, wanted = counts[usual], expected[usual]
-            values.append(chisquare(found, wanted * found.sum() / wanted.sum()).pvalue)
+            actual, wanted = counts[usual], expected[usual]
+            values.append(chisquare(actual, wanted * actual.sum() / wanted.sum()).pvalue)
             tested += 1
     assert tested == 0 or min(values) > 1e-3 / tested
     assert tested > 5 or directed
@@ -95,7 +95,7 @@ def test_walk__begins_as_another_walk_that_is_shorter(graph_of):
 def test_parts__one_after_the_other_are_the_same_order(n_nodes, n_parts, others):
     key = stream(1, Purpose.START)
     orders = [
-        np.concatenate([nodes_of_part(n_nodes, key, part, n) for part in range(n)]).tolist() for n in (n_parts, others)
+        np.concatenate([shuffle_part(n_nodes, key, part, n) for part in range(n)]).tolist() for n in (n_parts, others)
     ]
     assert orders[0] == orders[1]
     assert sorted(orders[0]) == list(range(n_nodes))

@@ -66,12 +66,12 @@ def test_walks__are_the_same_in_many_files(edges, undisturbed, client, tmp_path,
 def test_walks__of_few_nodes_share_files(client, tmp_path, monkeypatch, lists_in, partitions):
     """Files of several numbers, the last of fewer, hold the walks of files of one number each."""
     (tmp_path / "a.txt").write_text("".join(f"{node} {(node + 1) % 5}\n" for node in range(5)))
-    walks, found = Walks(number=7, length=4, partitions=partitions), []
+    walks, actual = Walks(number=7, length=4, partitions=partitions), []
     for nodes in (1 << 21, 60, 20):
         monkeypatch.setattr(module, "FILE_NODES", nodes)
-        found.append(walked(tmp_path / "a.txt", tmp_path, client, walks))
-    assert [len(files) for files in found] == [1, 3, 7]
-    one, some, each = map(lists_in, found)
+        actual.append(walked(tmp_path / "a.txt", tmp_path, client, walks))
+    assert [len(files) for files in actual] == [1, 3, 7]
+    one, some, each = map(lists_in, actual)
     assert one == some == each
     assert len(each) == 5 * 7
 
@@ -109,7 +109,7 @@ def test_walks__go_on_where_they_were_cut_short(edges, undisturbed, client, tmp_
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
 
 
-def test_walks__differ_by_what_they_were_told(edges, undisturbed, client, tmp_path, lists_in):
+def test_walks__differ_by_their_settings(edges, undisturbed, client, tmp_path, lists_in):
     for other in (Walks(number=3, length=20, p=0.5, q=2, seed=2), Walks(number=3, length=20)):
         assert lists_in(walked(edges, tmp_path, client, other)) != undisturbed
 

@@ -179,11 +179,11 @@ def test_vectors__are_never_made_of_damage(client, text, tmp_path):
             copy = tmp_path / f"{number}-{how}"
             shutil.copytree(model, copy)
             spoil(copy / path.relative_to(model), how)
-            found, damage = outcome(Vectors.open, copy)
+            actual, damage = outcome(Vectors.open, copy)
             if damage is None:
-                assert found.vocabulary.words == whole.vocabulary.words
-                np.testing.assert_array_equal(found.vectors[:], whole.vectors[:])
-                assert found.metadata == whole.metadata
+                assert actual.vocabulary.words == whole.vocabulary.words
+                np.testing.assert_array_equal(actual.vectors[:], whole.vectors[:])
+                assert actual.metadata == whole.metadata
             elif isinstance(damage, DamageError):
                 assert str(copy) in damage.url
             else:
@@ -337,19 +337,19 @@ def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(
     shutil.copytree(tmp_path / "cut", tmp_path / "work")
     earlier, later = sorted((tmp_path / "work").glob("runs/*/checkpoints/*"))
     shutil.copy(earlier / "input" / "c" / "0" / "0", later / "input" / "c" / "0" / "0")
-    said = []
+    messages = []
     vectors = train(
         text, work=tmp_path / "work", params=params, resources=RESOURCES, client=client,
-        listener=lambda progress: said.append(progress.message),
+        listener=lambda progress: messages.append(progress.message),
     )  # fmt: skip
     np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:])
-    assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in said)
+    assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in messages)
 
 
-def test_open_group__that_is_missing_is_told_by_workers_too(tmp_path):
+def test_open_group__that_is_missing_raises_on_workers_too(tmp_path):
     """Zarr's own errors cannot be read by another process."""
-    with pytest.raises(DamageError) as told:
+    with pytest.raises(DamageError) as report:
         Store(str(tmp_path)).open_group()
-    error_message(told.value)  # as workers do, it makes classes of errors known to pickle
-    again = loads(dumps(told.value))
-    assert (type(again), str(again)) == (DamageError, str(told.value))
+    error_message(report.value)  # as workers do, it makes classes of errors known to pickle
+    again = loads(dumps(report.value))
+    assert (type(again), str(again)) == (DamageError, str(report.value))

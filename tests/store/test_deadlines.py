@@ -36,7 +36,7 @@ def text():
 
 
 @pytest.mark.parametrize("question", ["isfile", "isdir", "exists", "glob", "info"])
-def test_inputs__are_not_looked_for_for_ever(hang, text, question):
+def test_inputs__are_not_searched_for_ever(hang, text, question):
     hang(question)
     with pytest.raises(InputError, match=NOT_FOUND):
         find_sources(text, timeout=SHORT)

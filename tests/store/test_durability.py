@@ -30,7 +30,7 @@ def forced(monkeypatch):
         paths.append(f"{os.readlink(f'/proc/self/fd/{file}')}/*")
         return syncfs(file)
 
-    durability.force()  # what other tests have written
+    durability.force_files()  # what other tests have written
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(durability, "syncfs", noted_syncfs)
     return paths
@@ -40,7 +40,7 @@ def forced(monkeypatch):
 def broken(monkeypatch):
     """A disk on which every sync fails while `broken` is set."""
     broken, fsync = threading.Event(), os.fsync
-    durability.force()  # what other tests have written
+    durability.force_files()  # what other tests have written
     monkeypatch.setattr(durability, "syncfs", None)
 
     def failing(file):
@@ -96,7 +96,7 @@ def test_lease__does_not_wait_for_data(tmp_path, forced):
     write_array((work / "a").create_group(), "x", np.arange(5))
     with hold(work, "name", "it"):
         assert not any(path.endswith("/*") for path in forced)
-    durability.force()
+    durability.force_files()
     assert forced[-1].endswith("/*")
 
 
@@ -112,7 +112,7 @@ def test_force__skips_what_was_deleted_meanwhile(tmp_path, forced):
     for n in (3, 50):
         write_array((work / "a").create_group(), "x", np.arange(n), 1)
         (work / "a").remove()
-        durability.force()
+        durability.force_files()
 
 
 def test_force__fails_for_all_that_were_at_work_and_for_nobody_later(tmp_path, broken):
@@ -146,7 +146,7 @@ def test_force__fails_for_all_that_were_at_work_and_for_nobody_later(tmp_path, b
 def test_manifest__is_not_written_after_a_failed_sync(tmp_path, broken):
     work = Store(str(tmp_path))
     write_array((work / "a").create_group(), "x", np.arange(5))
-    with durability.scope():
+    with durability.failure_scope():
         for _ in range(2):
             with pytest.raises(StoreError, match="forced to the disk"):
                 work.write_manifest({"data": "a"})

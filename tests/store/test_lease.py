@@ -38,12 +38,12 @@ def work(request, tmp_path):
 def fast(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 0.02)
     monkeypatch.setattr(lease, "EXPIRY", 0.5)
-    monkeypatch.setattr(lease, "LOOK", 0.01)
+    monkeypatch.setattr(lease, "POLL", 0.01)
 
 
 def elsewhere(monkeypatch):
     """Let this process look like another machine's to itself, as it is from now on."""
-    monkeypatch.setattr(lease, "_machine", lambda: "another")
+    monkeypatch.setattr(lease, "_get_machine", lambda: "another")
 
 
 def held_leases(work):
@@ -122,7 +122,7 @@ def test_lease__of_one_that_lives_on_another_machine_is_refused_by_its_signs_of_
             hold(work, "run", "the run").__enter__()
 
 
-def test_lease__without_signs_of_life_is_taken(work):
+def test_lease__without_heartbeats_is_acquired(work):
     take_over(work, "run")
     with hold(work, "run", "the run") as held:
         held.token.check()
@@ -131,7 +131,7 @@ def test_lease__without_signs_of_life_is_taken(work):
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 300, b"{"])
 @pytest.mark.parametrize("place", [("leases/run", "00000001.json"), ("leases", "run.json")])
-def test_lease__whose_file_cannot_be_read_is_taken(work, place, content):
+def test_lease__whose_file_cannot_be_read_is_acquired(work, place, content):
     folder, file = place
     (work / folder).write_bytes(file, content)
     with hold(work, "run", "the run") as held:
@@ -178,7 +178,7 @@ def test_lease__of_an_earlier_release_is_respected_while_it_gives_signs_of_life(
     assert (work / "leases").read_bytes("run.json") is None
 
 
-def test_lease__of_a_killed_process_is_taken_at_once(tmp_path, monkeypatch):
+def test_lease__of_a_killed_process_is_acquired_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "EXPIRY", 1e9)
     process = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
@@ -253,7 +253,7 @@ def test_lease__that_is_this_threads_own_is_not_waited_for(work):
         hold(work, "text", "The text", waiting=print).__enter__()
 
 
-def test_lease__that_was_taken_over_is_noticed(work, monkeypatch):
+def test_lease__that_was_taken_over_is_lost(work, monkeypatch):
     with hold(work, "run", "the run") as held:
         take_over(work, "run")
         while not is_lost(held):
@@ -386,10 +386,10 @@ def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".deleted")]
 
 
-def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
+def test_acquire__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     """All have read that the holder is dead before the first of them takes the lease."""
     take_over(work, "run")
-    monkeypatch.setattr(lease, "_lives", lambda found: found["pid"] != 7)
+    monkeypatch.setattr(lease, "_is_alive", lambda actual: actual["pid"] != 7)
     append, all_read, taken = NumberedLog.append, threading.Barrier(8), []
 
     def racing(self, number, values):
@@ -398,7 +398,7 @@ def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
 
     def take():
         try:
-            taken.append(lease._take(work / "leases", "run", "the run", None))
+            taken.append(lease._acquire(work / "leases", "run", "the run", None))
         except BusyError as busy:
             taken.append(busy)
 
@@ -412,7 +412,7 @@ def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(taken) == 8
-    assert [type(found) for found in taken].count(tuple) == 1  # of the token and the dead holder
+    assert [type(actual) for actual in taken].count(tuple) == 1  # of the token and the dead holder
 
 
 def test_release__by_a_holder_that_lost_the_lease_leaves_its_successors_alone(work):

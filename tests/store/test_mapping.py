@@ -91,14 +91,14 @@ def test_pieces__tell_damage_as_reading_does(tmp_path, how):
 
 def test_pieces__are_read_once_more_before_they_are_called_damaged(tmp_path, monkeypatch):
     array, asked, numbers = write(Store(str(tmp_path))), [], itertools.count()
-    mapped = folder.mapped
+    mapped = folder.map_file
 
     def half(path):  # several threads may call it at once
         asked.append(path)
         content = mapped(path)
         return content[:20] if next(numbers) == 0 else content
 
-    monkeypatch.setattr(folder, "mapped", half)
+    monkeypatch.setattr(folder, "map_file", half)
     same(array.pieces())
     assert len(asked) == 6
 

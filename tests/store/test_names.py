@@ -28,9 +28,9 @@ def group(store):
 
 def group_that_is_cleared(store):
     store.create_group({"n": 1}, "attempt").create_group("[s]")
-    found = store.open_group(writable=True)
-    del found["[s]"]
-    return list(found.keys())
+    actual = store.open_group(writable=True)
+    del actual["[s]"]
+    return list(actual.keys())
 
 
 # One for each public method, at least: its name, and what calls it
@@ -38,7 +38,7 @@ OPERATIONS = {
     "__truediv__": lambda store: (store / "sub" / "[g]").exists(),
     "guarded": lambda store: store.guarded().remove(),
     "check": lambda store: store.check(),
-    "check_way": lambda store: store.check_way("f"),
+    "check_links": lambda store: store.check_links("f"),
     "exists": lambda store: store.exists(),
     "children": lambda store: store.children(),
     "size": lambda store: (store.size("f"), (store / "sub").size("[g]"), store.size("none")),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskw2v.errors import DamageError
 from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_array, write_rows
-from daskw2v.store.checksums import PLACE, checksum_of
+from daskw2v.store.checksums import PLACE, compute_checksum
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.verification import find_damage
 from tests.support.one_shard import write_shard
@@ -41,18 +41,18 @@ def write_group(store, seed):
     for start in (0, 32):  # by tasks of their own
         array = open_array(store.open_group(writable=True), "wide")
         write_rows(array, start, values_of(seed, "wide")[start : start + 32])
-        parts.append(array.written())
+        parts.append(array.chunk_checksums())
     assert not wide.is_finished
     finish_arrays(store.open_group(writable=True), parts)
 
 
 def read_group(store):
     group = store.open_group()
-    found = {name: read_array(group, name) for name in NAMES}
+    actual = {name: read_array(group, name) for name in NAMES}
     for name in ("shard", "wide"):  # a part of a file
-        np.testing.assert_array_equal(open_array(group, name)[17:20], found[name][17:20])
+        np.testing.assert_array_equal(open_array(group, name)[17:20], actual[name][17:20])
         open_array(group, name)[:32]
-    return found
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_array__of_another_attempt_is_refused_chunk_by_chunk(home, name):
         with pytest.raises(DamageError, match=FOREIGN) as caught:
             read_group(store)
         assert caught.value.url == str(chunk)
-        found = find_damage(store, full=True)
-        assert [damage.url for damage in found] == [str(chunk)]
+        actual = find_damage(store, full=True)
+        assert [damage.url for damage in actual] == [str(chunk)]
         swap(chunk, other)
     np.testing.assert_array_equal(read_group(store)[name], values_of(0, name))
 
@@ -131,10 +131,10 @@ def test_any_files_swapped__are_refused_or_change_no_answer(whole, tmp_path_fact
         swap(one, other)
     for seed in range(3):
         store = Store(str(home / f"attempt{seed}" / "0"))
-        found, damage = outcome(read_group, store)
+        actual, damage = outcome(read_group, store)
         if damage is None:
             for name in NAMES:
-                np.testing.assert_array_equal(found[name], values_of(seed, name))
+                np.testing.assert_array_equal(actual[name], values_of(seed, name))
         else:
             assert damage.url.startswith(store.url)
             assert find_damage(store, full=True)
@@ -152,13 +152,13 @@ def test_other_readers__of_zarr_read_arrays(home):
         np.testing.assert_array_equal(group[name][...], values_of(0, name))
 
 
-def test_arrays__without_places_are_read(home):
+def test_arrays__without_locations_are_read(home):
     """As those of older versions."""
     for file in files_of(home):
         if file.name == "zarr.json":
             values = json.loads(file.read_text())
             del values["attributes"][PLACE], values["attributes"]["seal"]
-            values["attributes"]["seal"] = checksum_of(values)
+            values["attributes"]["seal"] = compute_checksum(values)
             file.write_text(json.dumps(values))
     store = Store(str(home / "attempt0" / "0"))
     assert not open_array(store.open_group(), "plain").is_finished
@@ -175,7 +175,7 @@ def test_place__of_another_form_is_refused(home, place):
     values = json.loads(file.read_text())
     del values["attributes"]["seal"]
     values["attributes"][PLACE] = place
-    values["attributes"]["seal"] = checksum_of(values)
+    values["attributes"]["seal"] = compute_checksum(values)
     file.write_text(json.dumps(values))
     with pytest.raises(DamageError, match=r"attempt0/0/plain"):
         read_group(Store(str(home / "attempt0" / "0")))
@@ -195,7 +195,7 @@ def test_chunks__of_a_large_model_take_little_room(tmp_path):
     assert (tmp_path / "values" / "zarr.json").stat().st_size < 1200 * 4 * 4 / 3 + 2000
 
 
-def test_parts__of_another_file_or_place_are_refused(tmp_path):
+def test_parts__of_another_file_or_location_are_refused(tmp_path):
     items = np.arange(24, dtype=np.int32).reshape(-1, 2)
     homes = [Store(str(tmp_path / name)) for name in ("one", "other")]
     for home in homes:

@@ -21,10 +21,10 @@ NEEDS = {"index": "usearch", "index, again": "usearch", "export": "pyarrow"}
 
 
 def disk(*events):
-    found = Disk()
+    actual = Disk()
     for event in events:
-        found.apply(event)
-    return found
+        actual.apply(event)
+    return actual
 
 
 def possible(found):
@@ -36,11 +36,11 @@ FILE = (Content(1, b""), Names(((ROOT, "a", 1),)), Content(1, b"1234"))
 
 
 def test_disk__loses_names_and_contents_that_were_not_synced():
-    found = disk(*FILE)
-    assert found.after("all lost", random.Random()) == {}
-    assert found.after("contents lost", random.Random()) == {"a": b""}
-    assert found.after("all kept", random.Random()) == {"a": b"1234"}
-    contents = {tree.get("a") for tree in possible(found)}
+    actual = disk(*FILE)
+    assert actual.after("all lost", random.Random()) == {}
+    assert actual.after("contents lost", random.Random()) == {"a": b""}
+    assert actual.after("all kept", random.Random()) == {"a": b"1234"}
+    contents = {tree.get("a") for tree in possible(actual)}
     assert contents == {None, b"", b"\0\0\0\0", b"1", b"12", b"123", b"1234"}
 
 
@@ -54,8 +54,8 @@ def test_disk__keeps_what_was_synced():
 def test_disk__has_either_file_where_one_was_replaced():
     replaced = Names(((ROOT, "b", None), (ROOT, "a", 2)))
     other = (Content(2, b""), Names(((ROOT, "b", 2),)), Content(2, b"new"))
-    found = disk(*FILE, Sync(None), *other, Sync(2), replaced)
-    assert {tree["a"] for tree in possible(found)} == {b"1234", b"new"}
+    actual = disk(*FILE, Sync(None), *other, Sync(2), replaced)
+    assert {tree["a"] for tree in possible(actual)} == {b"1234", b"new"}
 
 
 def test_recorder__sees_all_that_is_written(tmp_path):
@@ -109,7 +109,7 @@ def test_power_loss__of_a_command_that_syncs_each_file(tmp_path, client, name):
 
 
 def test_power_loss__is_noticed_where_nothing_was_forced(tmp_path, client, monkeypatch):
-    monkeypatch.setattr(durability, "_force", lambda files: None)
+    monkeypatch.setattr(durability, "_force_to_disk", lambda files: None)
     played = Played("train, averaging", tmp_path, client)
     problem = played.go_on(played.disk(Outage(len(played.recorder.events), "contents lost")))
     assert problem is not None

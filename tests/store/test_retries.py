@@ -46,7 +46,7 @@ PASSING = [OSError("broken pipe"), ConnectionResetError(), TimeoutError(), OSErr
 @pytest.mark.parametrize("error", PASSING, ids=repr)
 def test_steadily__asks_again_what_may_pass(error):
     flaky = Flaky(error, error, error, error)
-    assert with_retries(flaky, 42, place="x") == 42
+    assert with_retries(flaky, 42, location="x") == 42
     assert flaky.calls == 5
 
 
@@ -54,7 +54,7 @@ def test_steadily__asks_again_what_may_pass(error):
 def test_steadily__gives_up_after_five_tries(error):
     flaky = Flaky(*[error] * 9)
     with pytest.raises(StoreError, match=r"s3://b/x cannot be read or written: 5 tries failed, .*the same command"):
-        with_retries(flaky, 42, place="s3://b/x")
+        with_retries(flaky, 42, location="s3://b/x")
     assert flaky.calls == 5
 
 
@@ -73,7 +73,7 @@ def test_steadily__gives_up_after_five_tries(error):
 def test_steadily__asks_once_where_the_answer_is_clear(error, kind, message):
     flaky = Flaky(error)
     with pytest.raises(kind, match=message):
-        with_retries(flaky, 42, place="x")
+        with_retries(flaky, 42, location="x")
     assert flaky.calls == 1
 
 
@@ -86,7 +86,7 @@ def test_steadily__leaves_nothing_of_the_caller_in_a_cycle(error):
     def call():
         held = Held()
         with suppress(FileNotFoundError, StoreError):
-            with_retries(Flaky(type(error)(*error.args)), held, place="x")
+            with_retries(Flaky(type(error)(*error.args)), held, location="x")
         return weakref.ref(held)
 
     gc.disable()
@@ -99,7 +99,7 @@ def test_steadily__leaves_nothing_of_the_caller_in_a_cycle(error):
 def test_steadily__leaves_behind_what_hangs():
     never = threading.Event()
     with pytest.raises(StoreError, match=r"TimeoutError: no answer for 0\.01 s"):
-        with_retries(never.wait, place="x", timeout=0.01)
+        with_retries(never.wait, location="x", timeout=0.01)
     never.set()
 
 

@@ -23,9 +23,9 @@ def run(step, function, jobs):
         yield name, function(*jobs[name])
 
 
-def square(home, number):
+def square(folder, number):
     """Write a square; a task that ran before does not run again."""
-    task = home / "squares" / str(number)
+    task = folder / "squares" / str(number)
 
     def make(place):
         place.write_bytes("square", b"%d" % number**2)
@@ -39,21 +39,21 @@ def add(stage):
     """Build the sum of squares: in a folder of its own, with a temporary that is deleted, on tasks that are kept."""
     place = stage.attempt()
     place.write_bytes("temporary", b"x")
-    total = sum(stage.map("square", square, [(stage.home / "tasks", n) for n in NUMBERS]))
+    total = sum(stage.map("square", square, [(stage.folder / "tasks", n) for n in NUMBERS]))
     place.write_bytes("sum", b"%d" % total)
     stage.finish({"build": place.name}, [f"{place.name}/sum"])
     return total
 
 
-def find(home):
-    manifest = home.read_manifest()
-    return None if manifest is None else int((home / manifest["build"]).read_bytes("sum"))
+def find(folder):
+    manifest = folder.read_manifest()
+    return None if manifest is None else int((folder / manifest["build"]).read_bytes("sum"))
 
 
 def make(work, listener=lambda _: None, build=add):
     store = work if isinstance(work, Store) else Store(str(work))
-    home = store / LAYOUT.folder / "key"
-    return Stage(store, home, lambda: run, listener, "add").make(lambda: find(home), build)
+    folder = store / LAYOUT.folder / "key"
+    return Stage(store, folder, lambda: run, listener, "add").make(lambda: find(folder), build)
 
 
 def files_of(work):
@@ -135,18 +135,18 @@ def test_stage__asks_for_what_runs_tasks_before_it_takes_the_lease_and_only_to_b
         return run
 
     stage = Stage(work, work / "sums" / "key", runner, lambda _: None, "add")
-    assert [stage.make(lambda: find(stage.home), add) for _ in range(2)] == [14, 14]
+    assert [stage.make(lambda: find(stage.folder), add) for _ in range(2)] == [14, 14]
     assert locked == [False]
 
 
 def test_stage__leaves_nothing_else_on_an_object_store(s3):
     work = Store("s3://bucket/stage", s3)
-    home = work / "sums" / "key"
-    (home / "interrupted").write_bytes("data", b"1")
+    folder = work / "sums" / "key"
+    (folder / "interrupted").write_bytes("data", b"1")
     assert make(work) == make(work, build=None) == 14
-    build = home.read_manifest()["build"]
-    assert home.children() == sorted([build, "manifest.json"])
-    assert (home / build).children() == ["sum"]
+    build = folder.read_manifest()["build"]
+    assert folder.children() == sorted([build, "manifest.json"])
+    assert (folder / build).children() == ["sum"]
     assert (work / "leases").children() == ["key", "probe"]
     assert len((work / "leases" / "key").children()) == 1
 
@@ -198,7 +198,7 @@ def test_stage__that_lost_its_lease_deletes_and_publishes_nothing(tmp_path, monk
                 while True:  # until a sign of life finds it
                     stage.map("square", lambda n: n, [(1,)])
             case "keep":
-                stage.keep({"": []})
+                stage.keep_only({"": []})
             case "write":
                 place.write_bytes("another", b"x")
             case "finish":
@@ -210,15 +210,15 @@ def test_stage__that_lost_its_lease_deletes_and_publishes_nothing(tmp_path, monk
 
 
 def test_attempt__deletes_what_no_manifest_names(tmp_path):
-    home = Store(str(tmp_path))
+    folder = Store(str(tmp_path))
     for name in ("named", "interrupted"):
-        (home / name).write_bytes("data", b"1")
-    home.write_manifest({"build": "named"})
-    place = OpenStage(home, run).attempt()
-    assert home.children() == ["manifest.json", "named"]
+        (folder / name).write_bytes("data", b"1")
+    folder.write_manifest({"build": "named"})
+    place = OpenStage(folder, run).attempt()
+    assert folder.children() == ["manifest.json", "named"]
     place.write_bytes("data", b"2")
-    OpenStage(home, run).finish({"build": place.name}, [place.name])
-    assert home.children() == sorted(["manifest.json", place.name])
+    OpenStage(folder, run).finish({"build": place.name}, [place.name])
+    assert folder.children() == sorted(["manifest.json", place.name])
 
 
 def test_map__returns_results_in_order_and_reports_progress(tmp_path):
@@ -240,7 +240,7 @@ def test_stages__of_two_keys_are_built_side_by_side_but_one_thread_builds_each_o
         return Stage(work, work / "sums" / key, lambda: run, message_sender(lambda _: None, "add", "tasks"), "add")
 
     def nested(_):
-        assert stage("b").make(lambda: None, lambda opened: opened.home.name) == "b"
+        assert stage("b").make(lambda: None, lambda opened: opened.folder.name) == "b"
         return stage("a").make(lambda: None, lambda opened: "twice")
 
     with pytest.raises(StoreError, match="own already"):
@@ -248,14 +248,14 @@ def test_stages__of_two_keys_are_built_side_by_side_but_one_thread_builds_each_o
 
 
 def test_run_once__takes_what_another_run_of_the_task_left_meanwhile(tmp_path):
-    home = Store(str(tmp_path))
+    folder = Store(str(tmp_path))
 
     def make(place):
-        home.write_manifest({"attempt": "theirs"})
+        folder.write_manifest({"attempt": "theirs"})
         return {"attempt": place.name}
 
-    assert run_once(home, home.read_manifest, make)["attempt"] == "theirs"
-    assert run_once(home, home.read_manifest, None)["attempt"] == "theirs"
+    assert run_once(folder, folder.read_manifest, make)["attempt"] == "theirs"
+    assert run_once(folder, folder.read_manifest, None)["attempt"] == "theirs"
 
 
 def test_keep_only__deletes_the_others_in_the_folders_that_it_is_given(tmp_path):

@@ -13,7 +13,7 @@ from daskw2v.models.versions.state import read_state
 from daskw2v.store import durability
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import absolute
+from daskw2v.store.urls import make_absolute
 from tests.support.one_shard import write_shard
 
 
@@ -216,14 +216,14 @@ def test_read_bytes__asks_an_object_store_for_no_more_than_the_most(tmp_path, mo
 
 
 @pytest.mark.parametrize("path", ["~nobody-has-this-name/work", "~nobody-has-this-name"])
-def test_absolute__refuses_homes_that_nobody_knows(path):
+def test_make_absolute__refuses_unknown_home_directories(path):
     with pytest.raises(ParameterError, match=r"No home directory is known for '~nobody.*; \./~nobody.* names what is"):
-        absolute(path)
-    assert absolute(f"./{path}") == os.path.join(os.getcwd(), path)
+        make_absolute(path)
+    assert make_absolute(f"./{path}") == os.path.join(os.getcwd(), path)
 
 
-def test_absolute__refuses_a_home_where_there_is_none(monkeypatch):
+def test_make_absolute__refuses_a_missing_home_directory(monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as in a container, whose user has no entry
     with pytest.raises(ParameterError, match="No home directory is known for '~/work'"):
-        absolute("~/work")
+        make_absolute("~/work")

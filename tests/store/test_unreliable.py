@@ -32,8 +32,8 @@ def trained(*args, **options):
         try:
             return train(*args, **options)
         except Daskw2vError as error:
-            said = error
-    raise said
+            messages = error
+    raise messages
 
 
 @pytest.mark.sampled(1)
@@ -47,8 +47,8 @@ def test_train__in_a_store_that_is_not_reliable_gives_the_same_bits(text, expect
         np.testing.assert_array_equal(Vectors.open(WORK).vectors[:], expected)
         again = train(text, work=WORK, params=PARAMS, resources=RESOURCES, client=client, listener=None)
         assert again.url == vectors.url
-        found = [Versions.open(WORK).all() for _ in range(3)][-1]  # listings may lag
-        assert [version.served for version in found] == [True]
+        actual = [Versions.open(WORK).all() for _ in range(3)][-1]  # listings may lag
+        assert [version.served for version in actual] == [True]
 
 
 @pytest.mark.slow

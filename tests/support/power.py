@@ -191,7 +191,7 @@ class Recorder:
             for module in (builtins, io):
                 patched.enter_context(mock.patch.object(module, "open", self._opened))
             # An argument's default is bound when the function is defined
-            patched.enter_context(mock.patch.object(durability.replace, "__defaults__", (os.replace,)))
+            patched.enter_context(mock.patch.object(durability.replace_file, "__defaults__", (os.replace,)))
             patched.enter_context(mock.patch.object(durability, "syncfs", self._syncfs if self.bulk else None))
             yield
         self._catch_up()

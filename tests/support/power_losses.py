@@ -151,7 +151,7 @@ def write_text(folder: Path, days: int = 3) -> None:
 def booted() -> Iterator[None]:
     """Look like a machine that has just begun, to leases; holders from before are not waited for."""
     name = f"boot {next(_boots)}"
-    with mock.patch.multiple(lease, _machine=lambda: name, EXPIRY=0.0, LOOK=0.0):
+    with mock.patch.multiple(lease, _get_machine=lambda: name, EXPIRY=0.0, POLL=0.0):
         yield
 
 

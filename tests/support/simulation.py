@@ -354,7 +354,7 @@ def simulated(world: World) -> Iterator[None]:
     now = SimpleNamespace(now=lambda _: world.wall, fromisoformat=datetime.fromisoformat)
 
     def taking(folder: Store, name: str, what: str, waiting: Any) -> Any:
-        token, dead = take(folder, name, what, waiting)
+        token, dead = acquire(folder, name, what, waiting)
         world.process.leases.pop(name, None)  # the last one is the newest
         world.process.leases[name] = token.number
         return token, dead
@@ -366,25 +366,25 @@ def simulated(world: World) -> Iterator[None]:
             if process.leases.get(name, taken) < taken:
                 world.fenced.add((process.number, name, process.leases[name]))
 
-    take = lease._take
+    acquire = lease._acquire
     patches = {
-        (retries, "in_time"): world.call,
+        (retries, "call_in_time"): world.call,
         (retries, "time"): clock,
         (retries, "random"): SimpleNamespace(uniform=lambda low, high: 1.0),
         (lease, "time"): clock,
-        (lease, "LOOK"): 15.0,  # instead of 1 s: fewer calls
+        (lease, "POLL"): 15.0,  # instead of 1 s: fewer calls
         (lease, "threading"): threading,
         (lease, "os"): SimpleNamespace(getpid=lambda: world.process.number),
-        (lease, "_machine"): lambda: world.process.machine,
-        (lease, "_born"): partial(_born, world),
-        (lease, "_take"): taking,
+        (lease, "_get_machine"): lambda: world.process.machine,
+        (lease, "_get_start_time"): partial(_born, world),
+        (lease, "_acquire"): taking,
         (numbered, "uuid"): SimpleNamespace(uuid4=world.token),
         (versions_module, "uuid"): SimpleNamespace(uuid4=world.token),
         (versions_module, "datetime"): now,
         (state, "datetime"): now,
         (versions_module, "check_version"): _check_version,
         (versions_module, "fence_versions"): fencing,
-        (finished, "damage_of"): _damage,
+        (finished, "find_version_damage"): _damage,
         (Store, "_filesystem"): lambda self: (files, self.url.partition("://")[2]),
     }
     with ExitStack() as stack:
@@ -464,7 +464,7 @@ def first_files() -> dict[str, bytes]:
         numbered.NumberedLog(Store(URL) / "leases" / "probe").probe()
         for name in NAMES:
             (Store(URL) / "models" / name).write_manifest(OLD)
-            versions_module.point_to(Store(URL) / "models", name)
+            versions_module.serve_version(Store(URL) / "models", name)
 
     with simulated(world):
         world.spawn(process, publish)

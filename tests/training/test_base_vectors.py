@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v import Params, Resources, Vectors, export, import_vectors, retrain, to_gensim, train
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
-from daskw2v.features.ngrams import hashes_of
+from daskw2v.features.ngrams import hash_word
 from daskw2v.models.stored.tables import read_table
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
@@ -107,7 +107,7 @@ def test_fasttext_model__has_the_vectors_that_fasttext_gives(text, client, tmp_p
 def test_hashes_of_n_grams__are_those_of_gensim():
     written = pytest.importorskip("gensim.models.fasttext")
     for word in ("a", "word", "naïve", "日本"):
-        assert [hash % 997 for hash in hashes_of(word, 2, 5)] == written.ft_ngram_hashes(word, 2, 5, 997)
+        assert [hash % 997 for hash in hash_word(word, 2, 5)] == written.ft_ngram_hashes(word, 2, 5, 997)
 
 
 def test_bad_base_vectors__are_refused_before_text_is_read(base, text, client, tmp_path):

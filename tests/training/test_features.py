@@ -57,7 +57,7 @@ def test_a_word_without_a_known_ngram__is_unknown(spelled):
 
 def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
     """With weights of 1, a vector differs from the mean of its n-grams by its own row's share alone."""
-    features = weigh_own_rows(spelled.features.keys.of_words(spelled.index_to_key), spelled.vocabulary.counts, 0)
+    features = weigh_own_rows(spelled.features.keys.find_ngrams(spelled.index_to_key), spelled.vocabulary.counts, 0)
     table = spelled.features.rows[:]
     totals = sum_features(features, lambda rows: table[rows], 16)
     own = spelled.vectors * (1 + total_weights(features))[:, None] - totals

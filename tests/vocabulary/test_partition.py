@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
-from daskw2v.sampling.pairs import place_of
+from daskw2v.sampling.pairs import locate_word
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.vocabulary.partition import Partitions
 
@@ -16,7 +16,7 @@ from daskw2v.vocabulary.partition import Partitions
 def places(words, n):
     located = np.empty((2, len(words)), np.int64)
     for i in range(len(words)):
-        located[0, i], located[1, i] = place_of(words[i], n)
+        located[0, i], located[1, i] = locate_word(words[i], n)
     return located
 
 

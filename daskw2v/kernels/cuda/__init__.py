@@ -1,7 +1,7 @@
-"""Access to NVIDIA GPUs: `load` imports modules that need Numba's CUDA target, when a GPU is used.
+"""Access to NVIDIA GPUs: `load` imports modules that need Numba's CUDA target, once a GPU is used.
 
-So other runs do not need the extra `cuda`, and `import daskw2v` needs no driver. Modules that need the CUDA target are
-named `cuda`, or lie in this package.
+So runs without a GPU do not need the extra `cuda`, and `import daskw2v` needs no driver. Modules that need the CUDA
+target are named `cuda`, or are in this package.
 """
 
 import platform
@@ -18,23 +18,23 @@ _OLDER = "With a driver before 580, or a GPU of the generation Volta, install da
 
 
 def load(module: str) -> ModuleType:
-    """Import a module that needs Numba's CUDA target, or this target itself, or raise like `check_gpu`."""
+    """Return a module that needs Numba's CUDA target, or the target itself, imported; raises as `check_gpu` does."""
     check_gpu()
     return import_module(module)
 
 
 def call(module: str, function: str, *arguments: Any) -> Any:
-    """Import a module as `load` does, and return the result of one of its functions."""
+    """Return the result of a function of a module, which is imported as by `load`."""
     return getattr(load(module), function)(*arguments)
 
 
 def check_gpu() -> None:
-    """Check that this process can train on a GPU, be it Numba's simulator of one (NUMBA_ENABLE_CUDASIM=1).
+    """Check that this process can train on a GPU, or on Numba's simulator of one (NUMBA_ENABLE_CUDASIM=1).
 
     Raises
     ------
     MissingExtraError
-        If numba-cuda is not installed: Numba's own CUDA target is older than today's GPUs.
+        If numba-cuda is not installed: Numba's built-in CUDA target does not support today's GPUs.
     ClusterError
         If there is no GPU, or no driver.
     """

@@ -1,8 +1,8 @@
 """The folder of compiled kernels for GPUs, beside the folders for processors (`kernels.cache`).
 
-Its name has no processor: hosts of any kind use kernels that one of them compiled for a generation of GPUs.
+Its name has no processor: all hosts use the kernels that one of them compiled for a generation of GPUs.
 
-numba-cuda reports no compilation: it compiles from the moment that a kernel is not found until the kernel is saved.
+numba-cuda reports no compilation: it compiles from the time that a kernel is missing in the cache until it is saved.
 """
 
 import os
@@ -14,19 +14,19 @@ from numba.cuda import dispatcher
 from numba.cuda.core import caching
 
 from daskw2v.kernels import compilation
-from daskw2v.kernels.cache import Locator, UniqueFiles, cache_folder, named
+from daskw2v.kernels.cache import Locator, UniqueFiles, cache_folder, make_key
 
 
 class _Locator(Locator):
-    """Finds kernels in the folder of all GPUs: an index names the generation that each is compiled for."""
+    """Finds kernels in the folder for all GPUs: an index names the generation for which each is compiled."""
 
     def get_cache_path(self) -> str:
-        """Return the folder of a module's kernels."""
+        """Return the folder of the kernels of the function's module."""
         return os.path.join(cache_folder("cuda"), self.module)
 
 
 class _Implementation(dispatcher.CUDACacheImpl):
-    """numba-cuda's implementation, with the files in our folder."""
+    """numba-cuda's implementation of a cache, with files where `_Locator` says."""
 
     _locator_classes = (_Locator,)
 
@@ -36,7 +36,7 @@ class _Files(UniqueFiles, caching.IndexDataCacheFile):
 
 
 class CudaKernelCache(dispatcher.CUDACache):
-    """The compiled versions of one kernel on disk, by CUDA's version and the GPU's generation."""
+    """The cache on disk of the compiled versions of one kernel, by CUDA's version and the GPU's generation."""
 
     _impl_class = _Implementation
 
@@ -46,19 +46,20 @@ class CudaKernelCache(dispatcher.CUDACache):
         self._compiling = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled kernel; if there is none, count the seconds until it is saved as compilation."""
-        found = super().load_overload(sig, target_context)
-        if found is None and not self._compiling:
+        """Return the kernel compiled for a signature; None if the cache lacks it: then compilation begins."""
+        kernel = super().load_overload(sig, target_context)
+        if kernel is None and not self._compiling:
             self._compiling = True
-            compilation.here.on_start()
-        return found
+            compilation.clock.on_start()
+        return kernel
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save a compiled kernel."""
+        """Save the kernel compiled for a signature."""
         if self._compiling:
             self._compiling = False
-            compilation.here.on_end()
+            compilation.clock.on_end()
         super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple(), numba_cuda.__version__, named(self._py_func)
+        """Return the key of a signature in the index of compiled kernels."""
+        return sig, codegen.magic_tuple(), numba_cuda.__version__, make_key(self._py_func)

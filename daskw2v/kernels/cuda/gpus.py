@@ -1,6 +1,6 @@
-"""The GPUs of this process, set up for threads that share them and for copies between them, and launches on them.
+"""The GPUs of this process, set up for use by several threads and for copies between GPUs; and launches of kernels.
 
-A launch has warps, each a block, all of which train at the same time: as many as fit on the GPU.
+A launch has as many warps as the GPU can run at the same time, each in its own block.
 """
 
 from collections.abc import Callable
@@ -21,21 +21,22 @@ _SIMULATED = 228 << 10, 1 << 10  # bytes of shared memory, as an H100 has them
 
 
 def gpu_at(number: int) -> Any:
-    """Return a GPU, a context manager that makes it the calling thread's.
+    """Return a GPU: a context manager in which it is the current GPU of the calling thread.
 
     Parameters
     ----------
     number
-        The number of the GPU, from 0. GPUs before it are in use, too. A simulated GPU stands for all.
+        Number of the GPU, from 0. All GPUs with lower numbers are in use, too. The simulator has one GPU for all
+        numbers.
     """
     if numba.config.ENABLE_CUDASIM:
         return cuda.gpus[0]
     with _setting_up:
-        _load_one_at_a_time()
-        _let_go_in_context(number)
+        _serialize_loading()
+        _release_in_context(number)
         for other in range(number):
-            _reach(number, other)
-            _reach(other, number)
+            _enable_peer_copies(number, other)
+            _enable_peer_copies(other, number)
     return cuda.gpus[number]
 
 
@@ -47,22 +48,25 @@ class WarpKernel(NamedTuple):
 
 
 def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
-    """Launch a kernel in `most` warps, or in as many as fit on the GPU; return how many.
+    """Launch a kernel in as many warps as the GPU can run at a time, at most `most`; return their number.
 
-    How many fit depends on registers and shared memory of the compiled kernel, which the driver knows. More warps would
-    wait until others have ended. The simulator runs warps one after the other, and any number fits.
+    The number depends on registers and shared memory of the compiled kernel, which the driver knows: further warps
+    would wait for running ones to end. The simulator runs warps one after the other, and always `most`.
     """
     run, shared = kernel
     if numba.config.ENABLE_CUDASIM:
         warps = most
     else:
-        warps = min(most, _room(_compiled(run, arguments), shared, cuda.get_current_device().id))
+        warps = min(most, _count_warps(_compile(run, arguments), shared, cuda.get_current_device().id))
     run[warps, LANES, stream, shared](*arguments)
     return warps
 
 
 def room(most: int | None = None) -> int:
-    """Return how many warps of any kernel, at most `most`, the GPU may run at a time; the simulator runs one."""
+    """Return the number of warps of any kernel that the GPU may run at a time, at most `most`.
+
+    The simulator returns `most`, or 1 for None.
+    """
     if numba.config.ENABLE_CUDASIM:
         return most or 1
     gpu = cuda.get_current_device()
@@ -71,7 +75,7 @@ def room(most: int | None = None) -> int:
 
 
 def shared_memory() -> tuple[int, int]:
-    """Return the bytes of shared memory of a multiprocessor, and the bytes of each block that CUDA reserves."""
+    """Return the bytes of shared memory of a multiprocessor, and the bytes that CUDA reserves for each block."""
     if numba.config.ENABLE_CUDASIM:
         return _SIMULATED
     gpu = cuda.get_current_device()
@@ -79,8 +83,8 @@ def shared_memory() -> tuple[int, int]:
 
 
 @cache
-def _load_one_at_a_time() -> None:
-    """Let one thread at a time load a kernel: Numba holds no lock, and fails where two threads load the same one."""
+def _serialize_loading() -> None:
+    """Patch Numba so that one thread at a time loads a kernel: it fails if two threads load the same kernel."""
     library, lock = load("numba.cuda.codegen").CUDACodeLibrary, RLock()
     get_cufunc = library.get_cufunc
 
@@ -92,16 +96,20 @@ def _load_one_at_a_time() -> None:
 
 
 @cache
-def _let_go_in_context(number: int) -> None:
-    """Let memory be released by any thread: Numba does so where the last reference goes, whatever GPU is current."""
+def _release_in_context(number: int) -> None:
+    """Patch Numba so that memory of a GPU is released while this GPU is current.
+
+    Numba releases it in the thread that deletes the last reference, in which another GPU may be current.
+    """
     gpu = cuda.gpus[number]
     with gpu:
         context = cuda.current_context()
-        for released in (context.deallocations, context.memory_manager.deallocations):
-            released.clear = _entering(gpu, released.clear)
+        for queue in (context.deallocations, context.memory_manager.deallocations):
+            queue.clear = _make_entering(gpu, queue.clear)
 
 
-def _entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
+def _make_entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls `function` while a GPU is current, in one thread at a time."""
     lock = RLock()  # the queue of memory to release has no lock
 
     def entered() -> None:
@@ -112,29 +120,32 @@ def _entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
 
 
 @cache
-def _reach(number: int, other: int) -> None:
-    """Let copies from another GPU come straight from its memory, where there is a link."""
+def _enable_peer_copies(number: int, other: int) -> None:
+    """Enable direct copies from the memory of the GPU `other` to the GPU `number`, where the two are linked."""
     with cuda.gpus[other]:
-        its_context = cuda.current_context().handle
+        other_context = cuda.current_context().handle
     with cuda.gpus[number]:
         context = cuda.current_context()
         if not context.can_access_peer(other):
             return
         try:
-            context.enable_peer_access(its_context)
+            context.enable_peer_access(other_context)
         except cuda.cudadrv.driver.CudaAPIError as error:
             if not any(name in str(error) for name in _HARMLESS):
                 raise
 
 
-def _compiled(run: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return the kernel as it is compiled for such arguments."""
+def _compile(run: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return a kernel compiled for the types of arguments."""
     return run.compile(tuple(map(run.typeof_pyval, arguments)))
 
 
 @lru_cache(maxsize=256)
-def _room(compiled: Any, shared: int, device: int) -> int:
-    """Return how many warps fit on the current GPU with `shared` bytes of shared memory each, and allow these bytes."""
+def _count_warps(compiled: Any, shared: int, device: int) -> int:
+    """Return the number of warps of a compiled kernel that the current GPU, `device`, can run at a time.
+
+    Each warp has `shared` bytes of shared memory, which are allowed for the kernel.
+    """
     function, attributes = compiled.library.get_cufunc(), driver.binding.CUfunction_attribute
     most = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # 48 KB by default
     driver.driver.cuKernelSetAttribute(most, shared, function.handle, device)

@@ -1,9 +1,9 @@
-"""Operations of a warp's lanes together, loads and stores of four floats, which Numba lacks, and rows in registers.
+"""Operations of the lanes of a warp, loads and stores of four floats, which Numba lacks, and rows in registers.
 
 Of a row, each lane has four floats of every 128. A lane's part of several rows is a local array of shape (rows,
-floats). Loops have a known length, so that the compiler makes registers of it.
+floats). Loops have constant lengths, so that the compiler keeps this array in registers.
 
-Under Numba's simulator, which has no warps, the same names stand for plain functions (`kernels.cuda.simulated`).
+Under Numba's simulator, which has no warps, the same names are plain functions (`kernels.cuda.simulated`).
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ import numpy as np
 from numba import cuda
 
 LANES = 32
-EVERYONE = 0xFFFFFFFF  # all lanes of a warp
-FLOATS = 4  # that a lane loads or stores at once
-SUMS = 8  # that a warp makes at once
+EVERYONE = 0xFFFFFFFF  # mask of all lanes of a warp
+FLOATS = 4  # floats that a lane loads or stores at once
+SUMS = 8  # sums that `sums_of_lanes` returns
 SHARE = LANES // SUMS  # lanes that get the same sum
 _CHUNK = LANES * FLOATS  # floats of a row that a warp loads at once
-_NONE = np.float32(0.0)
-# Little text takes few warps: no reason to warn of each launch
+_ZERO = np.float32(0.0)
+# Little text needs few warps, for which Numba would warn at each launch
 numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
 
@@ -31,7 +31,7 @@ def device(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel on its first call, with the GPU's approximations of exp, log and square root; cached on disk."""
+    """Compile a kernel on its first launch, with the GPU's approximate exp, log and square root; cached on disk."""
     compiled = cuda.jit(fastmath=True)(function)
     if numba.config.ENABLE_CUDASIM:
         return simulated.OneAtATime(compiled)
@@ -62,59 +62,67 @@ else:
     _GLOBAL, _SHARED = 1, 3  # NVVM's address spaces
     _parts = types.UniTuple(_single, FLOATS)
 
-    def _place(builder: Any, array: Any, start: Any, space: int = _GLOBAL) -> Any:
+    def _get_pointer(builder: Any, array: Any, start: Any, space: int = _GLOBAL) -> Any:
         """Return a pointer to four floats of an array in global or in shared memory."""
         return builder.addrspacecast(builder.gep(array, [start]), _four.as_pointer(space))
 
-    def _loading(space: int = _GLOBAL, *, constant: bool = False) -> Any:
+    def _make_load(space: int = _GLOBAL, *, constant: bool = False) -> Any:
+        """Return an intrinsic that returns array[start : start + 4]; `constant` if no kernel writes the array."""
+
         @emitting(_parts, None, _number, intrinsic=intrinsic)
         def load(builder: Any, array: Any, start: Any) -> Any:
-            value = builder.load(_place(builder, array, start, space), align=_ALIGNED)
+            value = builder.load(_get_pointer(builder, array, start, space), align=_ALIGNED)
             if constant:
                 value.set_metadata("invariant.load", builder.module.add_metadata([]))
             return [builder.extract_element(value, _i32(k)) for k in range(FLOATS)]
 
         return load
 
-    def _storing(space: int) -> Any:
+    def _make_store(space: int) -> Any:
+        """Return an intrinsic that writes four floats to array[start : start + 4]."""
+
         @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
         def store(builder: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> None:
             value = ir.Constant(_four, ir.Undefined)
             for k, part in enumerate((a, b, c, d)):
                 value = builder.insert_element(value, part, _i32(k))
-            builder.store(value, _place(builder, array, start, space), align=_ALIGNED)
+            builder.store(value, _get_pointer(builder, array, start, space), align=_ALIGNED)
 
         return store
 
-    def _assembly(builder: Any, result: Any, code: str, constraint: str, array: Any, start: Any, *values: Any) -> Any:
-        """Call assembly of the address of four floats in global memory, and of values."""
-        args = builder.ptrtoint(_place(builder, array, start), ir.IntType(64)), *values
+    def _call_assembly(
+        builder: Any, result: Any, code: str, constraint: str, array: Any, start: Any, *values: Any
+    ) -> Any:
+        """Return the result of assembly code, whose operands are the address of array[start], and values."""
+        args = builder.ptrtoint(_get_pointer(builder, array, start), ir.IntType(64)), *values
         function = ir.FunctionType(result, [arg.type for arg in args])
         return builder.call(ir.InlineAsm(function, code, constraint, side_effect=True), args)
 
     @emitting(_parts, None, _number, intrinsic=intrinsic)
     def load4_fresh(builder: Any, array: Any, start: Any) -> Any:
-        """Return array[start:start + 4] as L2 has it: other processors' additions do not reach this one's L1."""
+        """Return array[start : start + 4] from the L2 cache: the L1 lacks additions of other multiprocessors."""
         result, code = ir.LiteralStructType([_float] * FLOATS), "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
-        value = _assembly(builder, result, code, "=f,=f,=f,=f,l", array, start)
+        value = _call_assembly(builder, result, code, "=f,=f,=f,=f,l", array, start)
         return [builder.extract_value(value, k) for k in range(FLOATS)]
 
-    def _adding(code: str) -> Any:
+    def _make_add(code: str) -> Any:
+        """Return an intrinsic that adds four floats to array[start : start + 4] by assembly code."""
+
         @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
         def add(builder: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> None:
-            _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", array, start, a, b, c, d)
+            _call_assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", array, start, a, b, c, d)
 
         return add
 
-    load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
-    store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
+    load4, load4_constant, load4_shared = _make_load(), _make_load(constant=True), _make_load(_SHARED)
+    store4, store4_shared = _make_store(_GLOBAL), _make_store(_SHARED)
     # Atomic, and no lane waits for the result: one instruction from compute capability 9.0 on, else four
-    add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
-    add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
+    add4_at_once = _make_add("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
+    add4 = _make_add(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
 
     @device
     def inverse_root(x: Any) -> Any:
-        """Return 1 / sqrt(x) in one instruction, right but for the last two bits or so."""
+        """Return 1 / sqrt(x) by one instruction, exact up to about the last two bits."""
         return libdevice.rsqrtf(x)
 
     @device
@@ -124,7 +132,7 @@ else:
 
     @device
     def float_of(bits: Any) -> Any:
-        """Return the float32 of these bits, an integer >= 0."""
+        """Return the float32 with these bits, an integer >= 0."""
         return libdevice.int_as_float(np.int32(bits))
 
     @device
@@ -139,27 +147,27 @@ else:
 
     @device
     def sync_warp() -> None:
-        """Wait for all lanes of the warp: what they wrote to shared memory is then seen."""
+        """Wait for all lanes of the warp, after which their writes to shared memory are visible."""
         cuda.syncwarp(EVERYONE)
 
 
 @device
 def at(array: Any, i: Any) -> Any:
-    """Return array[i] for i >= 0: an index that may be negative takes four more instructions."""
+    """Return array[i] for i >= 0; without the cast a check for negative i would take four instructions."""
     return array[np.uint64(i)]
 
 
 @device
 def _fold(lane: Any, a: Any, b: Any, mask: Any) -> Any:
-    """Add two lanes' values: without the bit of `mask` a lane gets the sum of both `a`, with it that of both `b`."""
+    """Return the sum of `a` of two lanes whose numbers differ in `mask`, or of `b` to the lane with this bit set."""
     upper = (lane & mask) != 0
-    kept, given = (b, a) if upper else (a, b)
-    return kept + shuffle_xor(given, mask)
+    kept, sent = (b, a) if upper else (a, b)
+    return kept + shuffle_xor(sent, mask)
 
 
 @device
 def sum_of_lanes(value: Any) -> Any:
-    """Return the sum of all lanes' values, to each of them."""
+    """Return the sum of the values of all lanes, to each lane."""
     for mask in (16, 8, 4, 2, 1):
         value += shuffle_xor(value, mask)
     return value
@@ -167,7 +175,7 @@ def sum_of_lanes(value: Any) -> Any:
 
 @device
 def sums_of_lanes(lane: Any, values: Any) -> Any:
-    """Return, to lane l, the sum of all lanes' values[l // 4]: SUMS sums by nine shuffles, not five each."""
+    """Return to lane l the sum of values[l // 4] of all lanes: SUMS sums by nine shuffles instead of forty."""
     a, b = _fold(lane, values[0], values[4], 16), _fold(lane, values[1], values[5], 16)
     c, d = _fold(lane, values[2], values[6], 16), _fold(lane, values[3], values[7], 16)
     total = _fold(lane, _fold(lane, a, c, 8), _fold(lane, b, d, 8), 4)
@@ -178,34 +186,37 @@ def sums_of_lanes(lane: Any, values: Any) -> Any:
 
 @device
 def sum_of_sums(value: Any) -> Any:
-    """Return to each lane the sum of values that lanes made of the SUMS sums, each of which SHARE lanes got."""
+    """Return to each lane the sum of SUMS values, of which each is the value of SHARE lanes, as of `sums_of_lanes`."""
     return sum_of_lanes(value) * np.float32(1 / SHARE)
 
 
 def chunks_of(width: int) -> int:
-    """Return how many floats a lane has of a row of `width`, in units of FLOATS."""
+    """Return the number of floats that a lane has of a row of `width` floats, in units of FLOATS."""
     return -(-width // _CHUNK)
 
 
 def floats_of(width: int) -> int:
-    """Return how many floats a lane has of a row of `width`."""
+    """Return the number of floats that a lane has of a row of `width` floats."""
     return chunks_of(width) * FLOATS
 
 
-def _inside(width: int) -> Callable[..., Any]:
-    """Return the device function that checks whether a lane's four floats at `column` belong to a row of `width`."""
-    whole = width // _CHUNK  # chunks that no row ends in
+def _make_is_inside(width: int) -> Callable[..., Any]:
+    """Return a device function of a chunk and a column: whether the column is in a row of `width` floats."""
+    n_full = width // _CHUNK  # chunks in which the row does not end
 
     @device
     def is_inside(chunk: Any, column: Any) -> Any:
-        return chunk < whole or column < width  # the first is known when the kernel is compiled
+        return chunk < n_full or column < width  # the compiler knows the first condition
 
     return is_inside
 
 
 def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that reads `width` floats with `load` as row t; behind its end a lane has zeros."""
-    chunks, is_inside = chunks_of(width), _inside(width)
+    """Return a device function that reads a row of `width` floats of a table with `load`.
+
+    It writes the lane's part to rows[t], zeros behind the end of the row; `start` is the row's index in the table.
+    """
+    chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
     @device
     def read(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:
@@ -214,14 +225,14 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
             if is_inside(chunk, column):
                 rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3] = load(table, start + column)
             else:
-                rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3] = _NONE, _NONE, _NONE, _NONE
+                rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3] = _ZERO, _ZERO, _ZERO, _ZERO
 
     return read
 
 
 def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that writes row t to `width` floats with `store`, or adds it with `add4`."""
-    chunks, is_inside = chunks_of(width), _inside(width)
+    """Return a device function that writes rows[t] to a row of `width` floats of a table, with `store` or `add4`."""
+    chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
     @device
     def write(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:

@@ -59,7 +59,7 @@ class FeatureVectors:
         """Return the rows of the table and of the n-grams with these indices in `keys.buckets`, in memory."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
-        return FeatureVectors(self.keys.kept(ngrams), np.ascontiguousarray(self.rows[rows]))
+        return FeatureVectors(self.keys.select_ngrams(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
         """Return the features with the first columns of their rows, in memory."""
@@ -75,15 +75,15 @@ class FeatureVectors:
         UnknownWordError
             If a word has no n-gram with a row.
         """
-        return self._compose(self.keys.of_words(words), words, "n-gram")
+        return self._compose(self.keys.find_ngrams(words), words, "n-gram")
 
     def knows(self, words: Sequence[str]) -> BoolArray:
         """Return whether each of n words has an n-gram with a row, shape (n,)."""
-        return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
+        return np.asarray(np.diff(self.keys.find_ngrams(words).drop_missing().offsets) > 0)
 
     def item_vectors(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the mean of the rows of each item's features, shape (n, D); raises as `Vectors.of_features`."""
-        return self._compose(self.keys.of_values(items), list(map(str, items)), "feature")
+        return self._compose(self.keys.find_values(items), list(map(str, items)), "feature")
 
     def _compose(self, features: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
         """Return the mean row of the features of each of n words or items, shape (n, D).
@@ -95,7 +95,7 @@ class FeatureVectors:
         names, kind
             Names of the words or items, and of their features, for the error if one has no feature with a row.
         """
-        for name, n in zip(names, np.diff(features.known().offsets), strict=True):
+        for name, n in zip(names, np.diff(features.drop_missing().offsets), strict=True):
             if not n:
                 raise UnknownWordError(
                     f"{name!r} has no {kind} that the model was trained on.",
@@ -141,7 +141,7 @@ def fit_ngrams(
     units = np.empty((len(vocabulary), columns), np.float32)
     for ids, vectors in blocks:
         units[ids] = normalize_rows(vectors)
-    offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
+    offsets, buckets = kernel.hash_stored_words(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
     distinct, positions = np.unique(buckets, return_inverse=True)
@@ -151,7 +151,7 @@ def fit_ngrams(
     rank = np.full(len(distinct), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     ones, no_weights = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rank[positions], no_weights, ones).known()
+    features = WordFeatures(offsets, rank[positions], no_weights, ones).drop_missing()
     counts = vocabulary.counts
     confidence = np.sqrt(np.minimum(1.0, counts / _FULL_COUNT)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
@@ -169,8 +169,8 @@ def rank_ngrams(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     word_counts, totals = _positive_counts(vocabulary), np.zeros(len(keys))
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[ids.start : ids.stop + 1]
-        starts, buckets = kernel.ngrams_in(vocabulary.data, bounds, *keys.ngrams)
-        rows, counts = keys.rows_of(buckets), np.repeat(word_counts[ids], np.diff(starts))
+        starts, buckets = kernel.hash_stored_words(vocabulary.data, bounds, *keys.ngrams)
+        rows, counts = keys.find_rows(buckets), np.repeat(word_counts[ids], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
 

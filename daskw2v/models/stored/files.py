@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.store.durability import FULL, force_name
+from daskw2v.store.durability import DISK_FULL, force_name
 from daskw2v.store.literal import remove_local
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
@@ -70,7 +70,7 @@ def _report_full_disk(url: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in DISK_FULL:
             raise StoreError.no_space(url) from error
         raise
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.stored.store import read_attempt
-from daskw2v.store.checksums import twice
+from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
 from daskw2v.store.storage import Store
@@ -144,7 +144,7 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
             )
         return content
 
-    return twice(read)
+    return retry_damaged(read)
 
 
 def _is_file_name(file: Any) -> bool:

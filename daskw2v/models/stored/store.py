@@ -28,7 +28,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
 from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
-from daskw2v.store.checksums import FOREIGN, PLACE, Written
+from daskw2v.store.checksums import FOREIGN, PLACE, ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.storage import MANIFEST, Store
@@ -211,7 +211,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     tables = open_tables(store)
     for name, table in tables.items():
         _check_finite(store, name, table)
-    finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
+    finish_tables(store, [table.array.chunk_checksums() for table in tables.values() if not table.array.is_finished])
     network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as `open_model` does
     store.finish_manifest(
         {
@@ -303,7 +303,7 @@ def read_tokenizer(store: Store, name: str) -> bytes | None:
 
 
 @durable()
-def finish_tables(store: Store, written: Collection[Written]) -> None:
+def finish_tables(store: Store, written: Collection[ChunkChecksums]) -> None:
     """Bind the chunks of tables to their positions in the version; from then on other chunks are refused.
 
     Parameters

@@ -16,7 +16,7 @@ from zarr.codecs import Crc32cCodec
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.extras import Extra
 from daskw2v.store.arrays import StoredArray, open_array, write_rows
-from daskw2v.store.checksums import METADATA, Written
+from daskw2v.store.checksums import METADATA, ChunkChecksums
 from daskw2v.store.limits import check_name
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -346,7 +346,7 @@ def read_table(store: Store, table: str, start: int = 0, stop: int | None = None
     return open_table(store, table)[start:stop]
 
 
-def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> Written:
+def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> ChunkChecksums:
     """Write rows of a table from `start` on, complete chunks only; return their checksums, for `finish_tables`.
 
     Tasks may write different chunks concurrently.
@@ -367,7 +367,7 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
             "Write rows of the table's width, within its bounds.",
         )
     write_rows(array, start, rows)
-    return array.written()
+    return array.chunk_checksums()
 
 
 def read_partition(store: Store, table: str, partition: int) -> Float32Array:
@@ -375,14 +375,14 @@ def read_partition(store: Store, table: str, partition: int) -> Float32Array:
     return open_table(store, table).read_partition(partition)
 
 
-def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> Written:
+def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> ChunkChecksums:
     """Write all rows of a partition, shape (size, D); return their checksums, for `finish_tables`.
 
     Tasks may write different partitions concurrently; raises as `open_table` and `StoredRows.write_partition` do.
     """
     stored = open_table(store, table, store.open_group(writable=True))
     stored.write_partition(partition, rows)
-    return stored.array.written()
+    return stored.array.chunk_checksums()
 
 
 def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:

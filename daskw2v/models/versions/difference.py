@@ -9,18 +9,18 @@ from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
 
 class Difference(NamedTuple):
-    """Differences of a later version from an earlier one.
+    """The differences between an earlier and a later version.
 
     Parameters
     ----------
     params
-        The Params that differ, with the earlier and the later value.
+        The earlier and the later value of each field of Params that differs.
     entered, left
-        Words that only the later and only the earlier version has, with counts, ids and reasons, most frequent first.
+        Words that only the later version has, and words that only the earlier version has, most frequent first.
     kept
-        Number of words that both have.
+        Number of words that both versions have.
     tokens
-        Tokens in the earlier and in the later corpus.
+        Number of tokens of the earlier and of the later corpus; None if the manifest lacks it.
     ids
         Whether both versions have stable ids; if not, the ids of words are None.
     """
@@ -33,20 +33,20 @@ class Difference(NamedTuple):
     ids: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types; reasons and ids are separate lists in the order of the words."""
-        moved = {"entered": self.entered, "left": self.left}
+        """Return the differences as JSON types; reasons and ids are separate lists in the order of the words."""
+        lists = {"entered": self.entered, "left": self.left}
         return {
             "params": self.params,
-            **{name: [(entry.word, entry.occurrences) for entry in entries] for name, entries in moved.items()},
+            **{name: [(entry.word, entry.occurrences) for entry in entries] for name, entries in lists.items()},
             "kept": self.kept,
             "tokens": self.tokens,
-            "reasons": {name: [entry.reason for entry in entries] for name, entries in moved.items()},
-            "ids": {name: [entry.id for entry in entries] for name, entries in moved.items()} if self.ids else None,
+            "reasons": {name: [entry.reason for entry in entries] for name, entries in lists.items()},
+            "ids": {name: [entry.id for entry in entries] for name, entries in lists.items()} if self.ids else None,
         }
 
 
 def differences(versions: Versions, earlier: Version, later: Version) -> Difference:
-    """Compare two versions. Both vocabularies are loaded into memory.
+    """Return the differences between two versions. Both vocabularies are loaded into memory.
 
     Raises
     ------
@@ -55,13 +55,15 @@ def differences(versions: Versions, earlier: Version, later: Version) -> Differe
     """
     stores = [versions.models / version.name for version in (earlier, later)]
     (old, old_ids), (new, new_ids) = ((read_vocabulary(store), read_ids(store)) for store in stores)
-    both = old_ids is not None and new_ids is not None
-    ours, theirs = (version.manifest.get("params", {}) for version in (earlier, later))
-    rules = [WordRules.from_params(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
-    moved = compare_words(old, new, *rules)
-    changed = {
-        name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)
-    }
-    entered, left = moved.entered.entries(new_ids if both else None), moved.left.entries(old_ids if both else None)
-    before, after = (version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
-    return Difference(changed, list(entered), list(left), moved.kept, (before, after), both)
+    have_ids = old_ids is not None and new_ids is not None
+    old_params, new_params = (version.manifest.get("params", {}) for version in (earlier, later))
+    rules = [
+        WordRules.from_params(params, store.url) for params, store in zip((old_params, new_params), stores, strict=True)
+    ]
+    turnover = compare_words(old, new, *rules)
+    pairs = {name: (old_params.get(name), new_params.get(name)) for name in {**old_params, **new_params}}
+    changed = {name: (value, new_value) for name, (value, new_value) in pairs.items() if value != new_value}
+    entered = turnover.entered.entries(new_ids if have_ids else None)
+    left = turnover.left.entries(old_ids if have_ids else None)
+    old_tokens, new_tokens = (version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
+    return Difference(changed, list(entered), list(left), turnover.kept, (old_tokens, new_tokens), have_ids)

@@ -1,4 +1,4 @@
-"""The finished versions of a model: their names, manifests, tags and damage, by a power loss, a disk or a person.
+"""The finished versions of a model: their names, manifests, tags and damage.
 
 The name of a version is a number and the run, as in v0002-3f2a.
 """
@@ -51,12 +51,12 @@ class Version(NamedTuple):
         Raises
         ------
         FormatError
-            If the manifest holds no time.
+            If the manifest lacks the time.
         """
         try:
             return datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
         except (LookupError, TypeError, ValueError, OverflowError):
-            raise self._damaged("created") from None
+            raise self._make_error("created") from None
 
     @property
     def words(self) -> int:
@@ -64,14 +64,15 @@ class Version(NamedTuple):
         match self.manifest.get("tables"):
             case {"input": [int(words), int()]}:
                 return words
-        raise self._damaged("tables")
+        raise self._make_error("tables")
 
-    def _damaged(self, entry: str) -> FormatError:
+    def _make_error(self, entry: str) -> FormatError:
+        """Return the error for a manifest with a wrong entry."""
         return refused(f"The manifest of {self.name}", f"holds {entry}={shown(self.manifest.get(entry))}")
 
 
 class Problems(NamedTuple):
-    """Problems of versions, by their names: damage, or the error of one that another daskw2v wrote."""
+    """Problems of versions by the versions' names: damage of files, or the error for a version of another daskw2v."""
 
     damaged: dict[str, list[DamageError]]
     foreign: dict[str, FormatError]
@@ -79,7 +80,7 @@ class Problems(NamedTuple):
 
 @dataclass(frozen=True)
 class FinishedVersions:
-    """The finished versions of a work directory's model: the queries of `Versions`, which change nothing.
+    """The finished versions of a work directory's model: the methods of `Versions` that change nothing.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class FinishedVersions:
         return self.work / FOLDER
 
     def all(self) -> list[Version]:
-        """Return all finished versions whose manifests are whole and of this daskw2v, in order of their numbers.
+        """Return all finished versions whose manifests are undamaged and of this daskw2v, in order of their numbers.
 
         Examples
         --------
@@ -103,18 +104,19 @@ class FinishedVersions:
         >>> [(version.name, version.served) for version in daskw2v.Versions.open("work").all()]
         [('v0001-a', False), ('v0002-b', True)]
         """
-        return self._all(read_state(self.models))
+        return self._read_all(read_state(self.models))
 
-    def _all(self, state: State) -> list[Version]:
+    def _read_all(self, state: State) -> list[Version]:
+        """Return the finished versions by a state of the models, without versions that are being deleted."""
         versions = list[Version]()
-        for name in self._names():
+        for name in self._list_names():
             with suppress(DamageError, FormatError):
-                if name not in state.condemned and (version := self._version(name, state)) is not None:
+                if name not in state.condemned and (version := self._read_version(name, state)) is not None:
                     versions.append(version)
         return versions
 
-    def _version(self, name: str, state: State) -> Version | None:
-        """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
+    def _read_version(self, name: str, state: State) -> Version | None:
+        """Return a version; None if it is not finished; raises as `read_finished` and the version's fields do."""
         manifest = read_finished(self.models / name)
         if manifest is None:
             return None
@@ -123,12 +125,12 @@ class FinishedVersions:
         version.created, version.words  # noqa: B018
         return version
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         """Return the names of all versions, finished or not, in order of their numbers."""
-        return sorted(filter(VERSION.fullmatch, self.models.children()), key=number_of)
+        return sorted(filter(VERSION.fullmatch, self.models.children()), key=parse_number)
 
     def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
-        """Return the damage of each version that was finished and is not whole.
+        """Return the damage of each damaged version, among those that were finished, by the version's name.
 
         Parameters
         ----------
@@ -144,7 +146,7 @@ class FinishedVersions:
         return self.problems(full=full).damaged
 
     def problems(self, *, full: bool = False) -> Problems:
-        """Return damaged versions, as `damaged` does, and versions of another daskw2v, which are never changed.
+        """Return damaged versions, as `damaged` does, and versions of another daskw2v, which this one never changes.
 
         Examples
         --------
@@ -153,24 +155,24 @@ class FinishedVersions:
         {}
         """
         state, problems = read_state(self.models), Problems({}, {})
-        for name in self._once_finished():
+        for name in self._list_finished():
             try:
-                damage = damage_of(self.models / name, full=full)
+                damage = find_version_damage(self.models / name, full=full)
                 if damage:
                     problems.damaged[name] = damage
                 else:
-                    self._version(name, state)
+                    self._read_version(name, state)
             except FormatError as error:
                 problems.foreign[name] = error
         return problems
 
-    def _once_finished(self) -> list[str]:
-        """Return the names of versions that were finished, whole or not, in order of their numbers."""
+    def _list_finished(self) -> list[str]:
+        """Return the names of versions that were finished, damaged or not, in order of their numbers."""
         state = read_state(self.models)
         known = {*state.names, *state.tags.values()}  # even without a manifest
         return [
             name
-            for name in self._names()
+            for name in self._list_names()
             if name not in state.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
         ]
 
@@ -185,8 +187,8 @@ class FinishedVersions:
         Returns
         -------
         dict
-            The damage of each version, by the version's name; an empty list for a version that is whole. If all
-            versions are read, versions that another daskw2v wrote are left out.
+            The damage of each version, by the version's name; an empty list for an undamaged version. If all versions
+            are read, versions that another daskw2v wrote are left out.
 
         Raises
         ------
@@ -199,20 +201,23 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").verify()
         {'v0001-a': [], 'v0002-b': []}
         """
-        names = self._once_finished()
+        names = self._list_finished()
         if name is None:
             foreign = self.problems().foreign
-            names = [each for each in names if each not in foreign]
+            names = [version_name for version_name in names if version_name not in foreign]
         else:
-            wanted = self.name_of(name)
-            names = [wanted] if wanted in names else [self.find(name).name]
-        folders = {each: self.models / each for each in names}
-        return {each: damage_of(folder, full=True) + _damage_of_index(folder) for each, folder in folders.items()}
+            found_name = self.name_of(name)
+            names = [found_name] if found_name in names else [self.find(name).name]
+        folders = {version_name: self.models / version_name for version_name in names}
+        return {
+            version_name: find_version_damage(folder, full=True) + _find_index_damage(folder)
+            for version_name, folder in folders.items()
+        }
 
     def is_bound(self, name: str) -> bool:
-        """Return whether the files of a whole version are bound to their locations in the version.
+        """Return whether the files of an undamaged version are bound to their locations in the version.
 
-        Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
+        Neither `verify` nor reading detects swapped files of a version that an older daskw2v wrote.
 
         Raises
         ------
@@ -235,9 +240,9 @@ class FinishedVersions:
         StoreError
             If there is no such version.
         DamageError
-            If its manifest is damaged or missing.
+            If the version's manifest is damaged or missing.
         FormatError
-            If another daskw2v wrote it.
+            If another daskw2v wrote the version.
 
         Examples
         --------
@@ -246,15 +251,15 @@ class FinishedVersions:
         >>> version.words, version.manifest["corpus"]["tokens"]
         (60, 9)
         """
-        every = self.all()
-        for version in every:
+        versions = self.all()
+        for version in versions:
             if name == version.name or name in version.tags or (name == POINTER and version.served):
                 return version
         damaged, foreign = self.problems()
-        wanted = self.name_of(name) or ""
-        for error in (*damaged.get(wanted, ()), *filter(None, (foreign.get(wanted),))):
+        version_name = self.name_of(name) or ""
+        for error in (*damaged.get(version_name, ()), *filter(None, (foreign.get(version_name),))):
             raise error
-        known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
+        known = ", ".join(part for version in versions for part in (version.name, *version.tags)) or "there is none"
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
     def name_of(self, name: str = POINTER) -> str | None:
@@ -272,20 +277,20 @@ class FinishedVersions:
         return name if VERSION.fullmatch(name) else self.tags().get(name)
 
     def newest_with_ids(self) -> Store | None:
-        """Return the newest finished version with stable ids, which knows all ids that were assigned.
+        """Return the folder of the newest finished version with stable ids, which has all ids ever assigned; or None.
 
         Versions whose ids or words are damaged are passed over.
         """
         stores = (self.models / version.name for version in reversed(self.all()))
-        return next(filter(_has_whole_ids, stores), None)
+        return next(filter(_has_intact_ids, stores), None)
 
     def tags(self) -> dict[str, str]:
-        """Return the version of each tag.
+        """Return the name of the version of each tag.
 
         Raises
         ------
         StoreError
-            If their file is damaged.
+            If the file of the tags is damaged.
 
         Examples
         --------
@@ -298,7 +303,7 @@ class FinishedVersions:
         return dict(read_state(self.models).tags)
 
 
-def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
+def find_version_damage(version: Store, *, full: bool = False) -> list[DamageError]:
     """Return the damage of a version, without its index.
 
     Parameters
@@ -306,12 +311,12 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     version
         Folder of a version that was finished.
     full
-        Whether to read the whole version. By default only manifests and metadata are read, and sizes compared.
+        Whether to read all files. By default only manifests and metadata are read, and sizes compared.
 
     Returns
     -------
     list of DamageError
-        One for each damaged or missing file; empty if the version is whole.
+        One for each damaged or missing file; empty if the version is undamaged.
 
     Raises
     ------
@@ -323,25 +328,25 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     damage = find_damage(version, full=full, skip=INDEX)
     if version.read_bytes(MANIFEST) is None:
         damage.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
-    return damage or _contradictions(version, full=full)
+    return damage or _find_contradictions(version, full=full)
 
 
 def check_version(version: Store) -> None:
-    """Check a version's manifests, metadata and sizes.
+    """Check the manifests and metadata of a version, and the sizes of its files.
 
     Raises
     ------
     DamageError
         If a file is damaged or missing.
     StoreError
-        As `damage_of`.
+        As `find_version_damage` does.
     """
-    for damage in damage_of(version):
+    for damage in find_version_damage(version):
         raise damage
 
 
-def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
-    """Return errors of a version whose files are whole: parts are missing, or do not fit each other."""
+def _find_contradictions(version: Store, *, full: bool) -> list[DamageError]:
+    """Return the damage of a version whose files are each undamaged: parts are missing, or contradict each other."""
     try:
         tables = open_tables(version)
         for table in tables.values():
@@ -359,8 +364,8 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
     return []
 
 
-def _damage_of_index(version: Store) -> list[DamageError]:
-    """Return the damage of a version's index, which can be built again; raises as `damage_of` does."""
+def _find_index_damage(version: Store) -> list[DamageError]:
+    """Return the damage of a version's index, which can be built again; raises as `find_version_damage` does."""
     try:
         if (version / INDEX).read_manifest() is not None:
             summary = read_summary(version)
@@ -380,7 +385,7 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     run_id
         The run.
     damaged
-        Names of versions that do not count as existing, like versions in deletion and versions of another daskw2v.
+        Names of versions that do not count as existing; nor do versions in deletion and versions of another daskw2v.
     """
     condemned = read_state(models).condemned
     numbers = [0]
@@ -393,29 +398,31 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     return f"v{max(numbers) + 1:04}-{run_id}"
 
 
-def number_of(version: str) -> int:
+def parse_number(version: str) -> int:
     """Return the number in a version's name."""
     match = VERSION.fullmatch(version)
     assert match is not None
     return int(match[1])
 
 
-def run_of(version: str) -> str:
-    """Return the run in a version's name."""
+def parse_run_id(version: str) -> str:
+    """Return the name of the run in a version's name."""
     return version.partition("-")[2]
 
 
 def _is_foreign(version: Store) -> bool:
+    """Return whether a version, by its folder, is of another daskw2v."""
     try:
         version.read_manifest()
     except FormatError:
         return True
-    except DamageError:  # its reader says so
+    except DamageError:  # raised again where it is read
         pass
     return False
 
 
-def _has_whole_ids(version: Store) -> bool:
+def _has_intact_ids(version: Store) -> bool:
+    """Return whether a version, by its folder, has stable ids, and ids and words are undamaged."""
     try:
         return has_ids(version) and read_ids(version) is not None and read_vocabulary(version) is not None
     except (DamageError, FormatError, VocabularyError):

@@ -24,7 +24,7 @@ _ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores":
 
 
 class Found(NamedTuple):
-    """Count of a phrase's bigram when it was found, and its score."""
+    """Number of occurrences of a phrase's bigram when the phrase was found, and the bigram's score."""
 
     occurrences: int
     score: float
@@ -79,39 +79,41 @@ class Phrases:
 
     @classmethod
     def _read(cls, store: Store) -> Self:
-        """Read the phrases of a version."""
+        """Read the phrases of a version from its folder."""
         passes = []
         described = (read_finished(store) or {}).get(_PHRASES, [])
         if not isinstance(described, list):
-            raise _unreadable(store)
+            raise _make_error(store)
         group = store.open_group()
-        for i, one in enumerate(described):
-            match one:
+        for i, entry in enumerate(described):
+            match entry:
                 case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
-                    # Pieces are opened one by one: if the manifest names too many, the first missing one ends it
+                    # Opened one by one: if the manifest names too many pieces, the first missing one raises
                     groups = (open_subgroup(group, f"{_PHRASES}/{i}/{k}") for k in range(pieces))
                     passes.append((delimiter, _read_pass(groups)))
                 case _:
-                    raise _unreadable(store)
+                    raise _make_error(store)
         return cls(tuple(passes))
 
     @classmethod
     def of(cls, corpus: Corpus, work: Store) -> Self:
-        """Read the phrases of a corpus from its work directory; raises as `open` does."""
-        passes = [(one.delimiter, _read_pass((work / p).open_group() for p in pieces_of(one))) for one in corpus.passes]
+        """Return the phrases of a corpus, read from its work directory; raises as `open` does."""
+        passes = [
+            (entry.delimiter, _read_pass((work / p).open_group() for p in pieces_of(entry))) for entry in corpus.passes
+        ]
         return cls(tuple(passes))
 
     def __len__(self) -> int:
         return sum(len(phrases) for _, phrases in self.passes)
 
     def __iter__(self) -> Iterator[tuple[str, Found]]:
-        """Yield phrases as words of the vocabulary, pass by pass, best first."""
+        """Yield each phrase as a word of the vocabulary, with its count and score, pass by pass, best first."""
         for delimiter, phrases in self.passes:
-            for words, found in phrases.items():
-                yield delimiter.join(words), found
+            for words, facts in phrases.items():
+                yield delimiter.join(words), facts
 
     def apply(self, tokens: Sequence[str]) -> list[str]:
-        """Join the phrases of a sentence as in the model's text.
+        """Return the tokens of a sentence with phrases joined as in the model's text.
 
         Parameters
         ----------
@@ -133,29 +135,35 @@ class Phrases:
 
 
 def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
-    """Return the description of each pass for a model's manifest."""
-    return [{name: value for name, value in asdict(one).items() if name != "path"} for one in corpus.passes]
+    """Return a description of each pass of a corpus, for a model's manifest."""
+    return [
+        {name: value for name, value in asdict(phrase_pass).items() if name != "path"} for phrase_pass in corpus.passes
+    ]
 
 
 def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
-    """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
+    """Copy the phrases of a corpus, if it has any, to the folder of a version, piece by piece.
+
+    `work` is the work directory of the corpus.
+    """
     if not corpus.passes:
         return
     copies = create_part(store, _PHRASES)
-    for i, one in enumerate(corpus.passes):
-        for k, piece in enumerate(pieces_of(one)):
+    for i, phrase_pass in enumerate(corpus.passes):
+        for k, piece in enumerate(pieces_of(phrase_pass)):
             source, copy = (work / piece).open_group(), copies.create_group(f"{i}/{k}")
             for name in _ARRAYS:
                 write_array(copy, name, read_array(source, name))
 
 
 def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, Found]:
-    """Read the phrases of a pass, best first."""
+    """Return the phrases in the pieces of a pass, best first."""
     phrases = [item for piece in pieces for item in _read_piece(piece)]
     return dict(sorted(phrases, key=lambda item: (-item[1].score, item[0])))
 
 
 def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
+    """Yield the phrases in a piece of a pass."""
     arrays = {name: read_array(group, name) for name in _ARRAYS}
     words, offsets, counts, scores = arrays.values()
     if (
@@ -163,17 +171,18 @@ def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
         or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
         or not are_words(words, offsets)
     ):
-        raise _unreadable(group)
+        raise _make_error(group)
     content = words.tobytes()
     try:
         decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
-        raise _unreadable(group) from None
+        raise _make_error(group) from None
     results = map(Found, counts.tolist(), scores.tolist())
     return zip(zip(decoded[::2], decoded[1::2], strict=True), results, strict=True)
 
 
-def _unreadable(source: Store | zarr.Group) -> StoreError:
+def _make_error(source: Store | zarr.Group) -> StoreError:
+    """Return the error for phrases that are damaged."""
     url = source.url if isinstance(source, Store) else f"{source.store}/{source.path}"
     return StoreError(
         f"{url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."

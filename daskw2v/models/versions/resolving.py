@@ -1,4 +1,4 @@
-"""The finished model that a URL means: a version, or the served one of a work directory."""
+"""Finds the finished model that a URL refers to: a version, or the served version of a work directory."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,7 +21,7 @@ def resolve(
     store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> Store:
-    """Find the finished model at a URL.
+    """Return the folder of the finished model that a URL refers to.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def resolve(
     storage_options
         Options for fsspec.
     store_timeout
-        Seconds to wait for each answer of the store.
+        Seconds that each call of the store may take.
     version
         Name or tag of a version of the work directory, instead of the served one.
 
@@ -46,9 +46,9 @@ def resolve(
     if read_finished(store) is not None:
         return store
     for models in (store, store / FOLDER):
-        served, finished = _served_model(models)
+        served, finished = _find_served_model(models)
         if finished is None and served != read_state(models).name:  # the pointer has moved meanwhile
-            served, finished = _served_model(models)
+            served, finished = _find_served_model(models)
         if finished is not None:
             return finished
         if served is not None:
@@ -72,28 +72,30 @@ def read_resolved(
     store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> T:
-    """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
+    """Return the result of `read` for the folder that `resolve` returns for the further arguments.
 
-    The first version may have been deleted meanwhile.
+    If reading fails because another version is served by then, and the first one may have been deleted, `read` is
+    called for the new one.
     """
     store = resolve(url, storage_options, store_timeout, version)
     try:
         return read(store)
     except Daskw2vError:
-        again = resolve(url, storage_options, store_timeout, version)
-        if again == store:
+        newer = resolve(url, storage_options, store_timeout, version)
+        if newer == store:
             raise
-    return read(again)
+    return read(newer)
 
 
 def _opens(version: Store) -> bool:
+    """Return whether a version, by its folder, is finished and can be opened."""
     with suppress(DamageError, FormatError):
         return read_finished(version) is not None
     return False
 
 
-def _served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, and its folder if it is finished."""
+def _find_served_model(models: Store) -> tuple[str | None, Store | None]:
+    """Return the name of the served version, and its folder; None for a folder that is not finished."""
     served = read_state(models).name
     if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
         return served, None

@@ -1,14 +1,14 @@
 """The state of a work directory's models: the served version, tags, holds, versions in deletion; and its history.
 
-States are numbered. Each is an entry of the log `models/state/` (`NumberedLog`), and says who changed the state before
-it, when and why. A process that changes the state creates the entry after the one that it has read. If there is one
-already, the entry is refused and the process reads again. So the history is a line, and a process that was paused never
-replaces a newer state by an older one. A process that takes over the lease of another one creates an entry without a
-change (`fence`): if the other one was paused right before its write, the number of its entry is taken.
+States are numbered. Each is an entry of the log `models/state/` (`NumberedLog`), and names the user who changed the
+state before it, the time and the reason. A process that changes the state creates the entry after the one that it has
+read. If that exists already, the process reads again. So the history is a line, and a process that was paused never
+replaces a newer state by an older one. A process that takes over the lease of another process creates an entry without
+a change (`fence`): if the other process was paused right before its write, the entry that it would create exists.
 
 `LATEST` and `tags.json` are copies for people, and for earlier releases. They are read only where there is no state
 yet: in work directories of earlier releases. The first line of `LATEST` names the served version; the next lines name
-the versions served before, newest first. The copies also stand in for a state that is damaged.
+the versions served before, newest first. The copies also replace a damaged state.
 """
 
 import getpass
@@ -29,12 +29,12 @@ from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 POINTER, TAGS = "LATEST", "tags.json"
-_POINTER_BYTES = 1 << 20  # most bytes that are read of LATEST; daskw2v's own have some thousands
+_MAX_POINTER = 1 << 20  # bytes that are read of LATEST; those that daskw2v writes have some thousands
 _STATE = "state"
 _LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # each line of an undamaged copy
 _log = logging.getLogger(__name__)
-_KEPT = 128  # newest states
-_SERVED = 100  # most versions that were served before
+_KEPT = 128  # newest states that are kept
+_MAX_SERVED = 100  # names of served versions that a state keeps
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Change:
     Parameters
     ----------
     action
-        What was done, such as `publish v0002-b`.
+        The action, such as `publish v0002-b`.
     user
-        Who did it, as `user@host`.
+        The user, as `user@host`.
     time
-        When, in UTC, in ISO format.
+        Time of the change, UTC in ISO format.
     reason
-        Why, in the user's words.
+        The reason, in the user's words.
     request
-        Id that the caller gave the request; a second request with this id changes nothing.
+        Id of the caller's request, or ""; a second request with this id changes nothing.
     """
 
     action: str = ""
@@ -71,9 +71,9 @@ class Hold:
     version
         Name of the version.
     reason
-        Why, in the user's words.
+        The reason, in the user's words.
     until
-        When the hold expires, in UTC, in ISO format; empty if never.
+        Time at which the hold expires, UTC in ISO format; empty if it never does.
     """
 
     version: str
@@ -81,7 +81,7 @@ class Hold:
     until: str = ""
 
     def expired(self, now: datetime) -> bool:
-        """Return whether the hold has expired; a time that cannot be read never comes."""
+        """Return whether the hold has expired; a hold whose time cannot be read never expires."""
         with suppress(ValueError):
             return bool(self.until) and datetime.fromisoformat(self.until).astimezone(UTC) <= now
         return False
@@ -102,11 +102,11 @@ class State:
     holds
         Versions that are not to be deleted, by the ids of the holds.
     frozen
-        Why no version may be published; None if versions may be.
+        Reason why no version may be published, or ""; None if versions may be published.
     number
         Number of the state; 0 before the first change.
     change
-        The change that made it from the state before.
+        The change by which the state was made of the state before.
     """
 
     names: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class State:
 
     @property
     def name(self) -> str | None:
-        """The served version; None before the first."""
+        """Name of the served version; None before the first."""
         return next(iter(self.names), None)
 
     def serving(self, version: str) -> "State":
@@ -140,7 +140,7 @@ class State:
                 f"{version} is not served: the versions are frozen{f' ({self.frozen})' if self.frozen else ''}.",
                 "Unfreeze them first: daskw2v versions unfreeze.",
             )
-        return replace(self, names=(version, *self.names)[:_SERVED])
+        return replace(self, names=(version, *self.names)[:_MAX_SERVED])
 
     def without_holds(self, key: str, version: str = "") -> "State":
         """Return the state without the hold of that key and without all holds of a version."""
@@ -154,87 +154,88 @@ class State:
 
 
 def read_state(models: Store) -> State:
-    """Read the newest state of the folder `models/`.
+    """Return the newest state of the models, from the folder `models/`.
 
-    If its file is damaged, the copies `LATEST` and `tags.json` stand in for it, and the state before; a line of the log
-    says so, until the next change.
+    If the state's file is damaged, the state is made of the copies `LATEST` and `tags.json` and of the state before.
+    Then a warning is logged, until the next change.
 
     Raises
     ------
     StoreError
         If entries have wrong types, or a newer daskw2v wrote them.
     """
-    log = _states(models)
+    log = _open_log(models)
     while True:
         number = log.newest_number()
         if not number:
-            return State(_copied_names(models), _tags_in(models, models.read_manifest(TAGS) or {"tags": {}}, TAGS))
+            return State(_read_pointer(models), _parse_tags(models, models.read_manifest(TAGS) or {"tags": {}}, TAGS))
         try:
             values = log.read(number)
         except DamageError as damage:
-            state = _stand_in(models, number)
+            state = _recover(models, number)
             _log.warning("%s %s is served.", escaped(damage.problem), escaped(state.name or "Nothing"))
             return state
         if values is not None:
-            return _parse(models, number, values)
+            return _parse_state(models, number, values)
 
 
 def read_history(models: Store) -> Iterator[State]:
-    """Yield the states that are kept, newest first; damaged ones are passed over."""
-    log = _states(models)
+    """Yield the states that are kept, newest first; damaged states are passed over."""
+    log = _open_log(models)
     for number in range(log.newest_number(), 0, -1):
         with suppress(DamageError):
             values = log.read(number)
             if values is None:
                 return
-            yield _parse(models, number, values)
+            yield _parse_state(models, number, values)
 
 
 def change_state(
     models: Store, change: Callable[[State], State], action: str, *, reason: str = "", request: str = ""
 ) -> State:
-    """Change the state, and return the new one.
+    """Change the state of the models, and return the new state.
 
     Parameters
     ----------
     models
         The folder `models/`, guarded by the caller's lease.
     change
-        Returns the new state. It is called again if another process has changed the state meanwhile.
+        Returns the new state for the present one. Called again if another process has changed the state meanwhile.
     action, reason, request
-        As of `Change`. If a state of the history has this request, that state is returned, and nothing is changed.
+        As in `Change`. If a state of the history has this request, it is returned, and nothing is changed.
 
     Raises
     ------
     StoreError
         If the lease is lost.
     Exception
-        What `change` raises.
+        The error of `change`.
     """
     while True:
         for state in read_history(models) if request else ():
             if state.change.request == request:
                 return state
-        before = read_state(models)
-        after = change(before)
-        if after == before and not request:
+        old = read_state(models)
+        new = change(old)
+        if new == old and not request:
             break
-        if _append(models, before.number + 1, after, Change(action, _user(), _now(), reason, request)):
+        if _append(models, old.number + 1, new, Change(action, _describe_user(), _format_now(), reason, request)):
             break
         models.check()  # raises if the lease is lost
-    _copy(models)
-    return after
+    _write_copies(models)
+    return new
 
 
 def fence(models: Store, action: str) -> None:
-    """Append the state without a change: an entry that a paused process is about to create is refused from then on."""
+    """Append the newest state again, without a change, so that a paused process cannot create its entry any more."""
     while True:
         state = read_state(models)
-        if _append(models, state.number + 1, state, Change(action, _user(), _now())):
+        if _append(models, state.number + 1, state, Change(action, _describe_user(), _format_now())):
             return
 
 
 def _append(models: Store, number: int, state: State, change: Change) -> str | None:
+    """Create the entry `number` of the log for a state; return its identity, None if it exists already."""
     values = {
         "served": list(state.names),
         "tags": dict(state.tags),
@@ -243,10 +244,11 @@ def _append(models: Store, number: int, state: State, change: Change) -> str | N
         "frozen": state.frozen,
         "change": asdict(change),
     }
-    return _states(models).append(number, values)
+    return _open_log(models).append(number, values)
 
 
-def _user() -> str:
+def _describe_user() -> str:
+    """Return the user of this process, as `user@host`."""
     try:
         name = getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user without a name
@@ -254,26 +256,27 @@ def _user() -> str:
     return f"{name}@{platform.node()}"
 
 
-def _now() -> str:
+def _format_now() -> str:
+    """Return the present time, UTC in ISO format."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _stand_in(models: Store, damaged: int) -> State:
-    """Return a state for a damaged one: of its copies, or else the state before."""
-    before = next((state for state in read_history(models) if state.number < damaged), State())
-    names, tags = _copied_names(models), _copied_tags(models)
-    whole = bool(names) and all(map(_LINE.fullmatch, names))
+def _recover(models: Store, damaged: int) -> State:
+    """Return a state that replaces a damaged one: from the copies, or else from the newest undamaged entry before."""
+    earlier = next((state for state in read_history(models) if state.number < damaged), State())
+    names, tags = _read_pointer(models), _read_tags_copy(models)
+    is_intact = bool(names) and all(map(_LINE.fullmatch, names))
     return replace(
-        before,
-        names=names if whole else before.names,
-        tags=before.tags if tags is None else tags,
+        earlier,
+        names=names if is_intact else earlier.names,
+        tags=earlier.tags if tags is None else tags,
         number=damaged,
         change=Change(),
     )
 
 
-def _parse(models: Store, number: int, values: Mapping[str, Any]) -> State:
-    """Return the state that an entry of the log holds; a StoreError names an entry of a wrong type."""
+def _parse_state(models: Store, number: int, values: Mapping[str, Any]) -> State:
+    """Return the state in the values of an entry; raises StoreError if a value has a wrong type."""
     name = f"{_STATE}/{number:08}.json"
 
     def check(entry: str, is_valid: bool) -> None:
@@ -291,7 +294,7 @@ def _parse(models: Store, number: int, values: Mapping[str, Any]) -> State:
     check("holds", isinstance(holds, dict) and all(_is_record(hold, Hold) for hold in holds.values()))
     return State(
         strings("served"),
-        _tags_in(models, values, name),
+        _parse_tags(models, values, name),
         strings("condemned"),
         {key: Hold(**hold) for key, hold in holds.items()},
         frozen,
@@ -301,49 +304,52 @@ def _parse(models: Store, number: int, values: Mapping[str, Any]) -> State:
 
 
 def _is_record(values: Any, cls: type[Change | Hold]) -> bool:
-    """Return whether values are texts by the names of a class's fields."""
+    """Return whether values are a dictionary of texts by names of fields of a class."""
     if not isinstance(values, dict) or not values.keys() <= cls.__dataclass_fields__.keys():
         return False
     return all(isinstance(value, str) for value in values.values()) and (cls is Change or "version" in values)
 
 
-def _copied_names(models: Store) -> tuple[str, ...]:
-    content = models.read_bytes(POINTER, _POINTER_BYTES)
+def _read_pointer(models: Store) -> tuple[str, ...]:
+    """Return the names in the copy `LATEST`; none if it does not exist."""
+    content = models.read_bytes(POINTER, _MAX_POINTER)
     if content is None:
         return ()
     return tuple(line.strip() for line in content.decode(errors="replace").splitlines()) or ("",)
 
 
-def _tags_in(models: Store, values: Mapping[str, Any], name: str) -> dict[str, str]:
+def _parse_tags(models: Store, values: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return the tags in values of the file `name`; raises StoreError if they have wrong types."""
     tags = values.get("tags", {})
     if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
         raise refused(f"{models.url}/{name}", f"holds tags={shown(tags)}")
     return tags
 
 
-def _copy(models: Store) -> None:
+def _write_copies(models: Store) -> None:
     """Copy the newest state to `LATEST` and `tags.json`.
 
-    Copying changes no state, so it needs no lease: a process that is paused here copies a state that is not the newest
-    any more, reads again, and copies the newest.
+    Copying changes no state, so it needs no lease: a process that was paused may copy a state that is not the newest
+    any more, but it reads again, and copies the newest.
     """
     models = replace(models, guards=())
     copied = 0
     while (newest := read_state(models)).number != copied:
         copied = newest.number
-        if newest.names and newest.names != _copied_names(models):
+        if newest.names and newest.names != _read_pointer(models):
             models.write_bytes(POINTER, "\n".join(newest.names).encode())
-        if newest.tags != (_copied_tags(models) or {}):
+        if newest.tags != (_read_tags_copy(models) or {}):
             models.write_manifest({"tags": dict(newest.tags)}, TAGS)
 
 
-def _copied_tags(models: Store) -> dict[str, str] | None:
-    """Return the tags of the copy; None if there is none, or it is damaged."""
+def _read_tags_copy(models: Store) -> dict[str, str] | None:
+    """Return the tags in the copy `tags.json`; None if it does not exist or is damaged."""
     with suppress(StoreError):
         values = models.read_manifest(TAGS)
-        return None if values is None else _tags_in(models, values, TAGS)
+        return None if values is None else _parse_tags(models, values, TAGS)
     return None
 
 
-def _states(models: Store) -> NumberedLog:
+def _open_log(models: Store) -> NumberedLog:
+    """Return the log of the states."""
     return NumberedLog(models / _STATE, _KEPT)

@@ -22,8 +22,8 @@ from daskw2v.models.versions.finished import (
     FinishedVersions,
     Version,
     check_version,
-    number_of,
-    run_of,
+    parse_number,
+    parse_run_id,
 )
 from daskw2v.models.versions.state import POINTER, Hold, State, change_state, fence, read_history, read_state
 from daskw2v.store.checksums import METADATA
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Versions(FinishedVersions):
     """The versions of a work directory's model.
 
-    A lease makes changes exclusive; readers do not wait. A process that loses the lease changes nothing any more.
+    Changes are exclusive by a lease; readers do not wait. A process that has lost the lease changes nothing.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class Versions(FinishedVersions):
     def open(
         cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = TIMEOUT
     ) -> "Versions":
-        """Open the versions of a work directory.
+        """Return the versions of a work directory.
 
         Raises
         ------
         StoreError
-            If it has no versions.
+            If the work directory has no versions.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Versions(FinishedVersions):
         return versions
 
     def publish(self, name: str, *, expected: str | None = "", reason: str = "", request: str = "") -> Version:
-        """Serve a version.
+        """Serve a version, and return it.
 
         Parameters
         ----------
@@ -89,12 +89,7 @@ class Versions(FinishedVersions):
         reason
             Why, for the history.
         request
-            An id of this request. A second call with the same id changes nothing and returns what the first one did.
-
-        Returns
-        -------
-        Version
-            The version.
+            An id of this request. A second call with the same id changes nothing, and returns the result of the first.
 
         Raises
         ------
@@ -116,9 +111,9 @@ class Versions(FinishedVersions):
         >>> versions.name_of("LATEST")
         'v0001-a'
         """
-        with self._held() as held:
-            version = held.find(name)
-            check_version(held.models / version.name)
+        with self._locked() as locked:
+            version = locked.find(name)
+            check_version(locked.models / version.name)
 
             def serve(state: State) -> State:
                 if expected != "" and state.name not in (expected, version.name):
@@ -129,7 +124,7 @@ class Versions(FinishedVersions):
                     )
                 return state.serving(version.name)
 
-            change_state(held.models, serve, f"publish {version.name}", reason=reason, request=request)
+            change_state(locked.models, serve, f"publish {version.name}", reason=reason, request=request)
         return version._replace(served=True)
 
     def rollback(self, to: str | None = None, *, reason: str = "", request: str = "") -> Version:
@@ -141,7 +136,7 @@ class Versions(FinishedVersions):
             Name or tag of the version; by default the one served before the present one. Versions that are damaged or
             of another daskw2v are passed over.
         reason, request
-            As of `publish`. Without `to` and `request`, a second call goes back once more.
+            As in `publish`. Without `to` and `request`, a second call goes back once more.
 
         Returns
         -------
@@ -162,33 +157,33 @@ class Versions(FinishedVersions):
         >>> versions.rollback(request="ticket-7").name, versions.rollback(request="ticket-7").name
         ('v0001-a', 'v0001-a')
         """
-        seen = read_state(self.models)
-        with self._held() as held:
-            damaged, foreign = held.problems()
-            finished = {version.name: version for version in held.all() if version.name not in {*damaged, *foreign}}
-            wanted = None if to is None else held.find(to).name
+        first_state = read_state(self.models)
+        with self._locked() as locked:
+            damaged, foreign = locked.problems()
+            finished = {version.name: version for version in locked.all() if version.name not in {*damaged, *foreign}}
+            target = None if to is None else locked.find(to).name
 
-            def back(state: State) -> State:
-                if to is None and state.name != seen.name:
+            def restore(state: State) -> State:
+                if to is None and state.name != first_state.name:
                     raise SupersededError(
-                        f"{seen.name or 'No version'} was to be rolled back, but {state.name} is served.",
+                        f"{first_state.name or 'No version'} was to be rolled back, but {state.name} is served.",
                         "Roll back again if that is to end, too; or give the version: rollback --to VERSION.",
                     )
-                whole = finished.keys() - state.condemned if wanted is None else {wanted}
-                first = 0 if wanted == state.name else 1
-                earlier = [index for index, name in enumerate(state.names) if index >= first and name in whole]
+                candidates = finished.keys() - state.condemned if target is None else {target}
+                first = 0 if target == state.name else 1
+                earlier = [index for index, name in enumerate(state.names) if index >= first and name in candidates]
                 if not earlier:
                     raise StoreError(
-                        f"{wanted or 'No version'} was {'not ' if wanted else ''}served in {self.models.url} before "
+                        f"{target or 'No version'} was {'not ' if target else ''}served in {self.models.url} before "
                         f"{state.name or 'any'}.",
                         "Publish a version by its name.",
                     )
-                if wanted is not None:
-                    state.check(wanted)
+                if target is not None:
+                    state.check(target)
                 return replace(state, names=state.names[earlier[0] :])
 
-            action = "rollback" if wanted is None else f"rollback to {wanted}"
-            name = change_state(held.models, back, action, reason=reason, request=request).names[0]
+            action = "rollback" if target is None else f"rollback to {target}"
+            name = change_state(locked.models, restore, action, reason=reason, request=request).names[0]
         return finished[name]._replace(served=True) if name in finished else self.find(name)
 
     def log(self) -> list[State]:
@@ -206,7 +201,7 @@ class Versions(FinishedVersions):
         return list(read_history(self.models))[::-1]
 
     def tag(self, name: str, tag: str, *, reason: str = "") -> Version:
-        """Give a version a tag, which moves if another version has it.
+        """Give a version a tag, which is moved if another version has it.
 
         Parameters
         ----------
@@ -236,14 +231,14 @@ class Versions(FinishedVersions):
                 f"{tag!r} is not a valid tag.",
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
-        with self._held() as held:
-            version = held.find(name)
+        with self._locked() as locked:
+            version = locked.find(name)
 
-            def tagged(state: State) -> State:
+            def add_tag(state: State) -> State:
                 state.check(version.name)
                 return replace(state, tags={**state.tags, tag: version.name})
 
-            change_state(held.models, tagged, f"tag {version.name} {tag}", reason=reason)
+            change_state(locked.models, add_tag, f"tag {version.name} {tag}", reason=reason)
         return self.find(tag)
 
     def untag(self, tag: str, *, reason: str = "") -> None:
@@ -264,14 +259,14 @@ class Versions(FinishedVersions):
         {}
         """
 
-        def untagged(state: State) -> State:
+        def remove_tag(state: State) -> State:
             if tag not in state.tags:
                 known = ", ".join(state.tags) or "none"
                 raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
-            return replace(state, tags={other: of for other, of in state.tags.items() if other != tag})
+            return replace(state, tags={other: version for other, version in state.tags.items() if other != tag})
 
-        with self._held() as held:
-            change_state(held.models, untagged, f"untag {tag}", reason=reason)
+        with self._locked() as locked:
+            change_state(locked.models, remove_tag, f"untag {tag}", reason=reason)
 
     def freeze(self, reason: str = "") -> None:
         """Serve no other version until `unfreeze`; only `rollback` changes what is served.
@@ -287,8 +282,8 @@ class Versions(FinishedVersions):
         'audit until Monday'
         >>> versions.unfreeze()
         """
-        with self._held() as held:
-            change_state(held.models, lambda state: replace(state, frozen=reason), "freeze", reason=reason)
+        with self._locked() as locked:
+            change_state(locked.models, lambda state: replace(state, frozen=reason), "freeze", reason=reason)
 
     def unfreeze(self) -> None:
         """End `freeze`.
@@ -302,8 +297,8 @@ class Versions(FinishedVersions):
         >>> versions.publish("v0001-a").served
         True
         """
-        with self._held() as held:
-            change_state(held.models, lambda state: replace(state, frozen=None), "unfreeze")
+        with self._locked() as locked:
+            change_state(locked.models, lambda state: replace(state, frozen=None), "unfreeze")
 
     def hold(self, name: str, reason: str = "", hours: float | None = None) -> str:
         """Keep a version from deletion by `gc`, and return the id of this hold.
@@ -334,17 +329,17 @@ class Versions(FinishedVersions):
         return self._hold(name, reason, hours)[0]
 
     def _hold(self, name: str, reason: str, hours: float | None) -> tuple[str, Version]:
-        """Keep a version from deletion; return the id of the hold, and the version."""
+        """Keep a version from deletion, as `hold` describes; return the id of the hold, and the version."""
         key = uuid.uuid4().hex[:8]
         until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
-        with self._held() as held:
-            version = held.find(name)
+        with self._locked() as locked:
+            version = locked.find(name)
 
-            def holding(state: State) -> State:
+            def add_hold(state: State) -> State:
                 state.check(version.name)
                 return replace(state, holds={**state.holds, key: Hold(version.name, reason, until)})
 
-            change_state(held.models, holding, f"hold {version.name}", reason=reason)
+            change_state(locked.models, add_hold, f"hold {version.name}", reason=reason)
         return key, version
 
     def release(self, name: str) -> None:
@@ -365,15 +360,15 @@ class Versions(FinishedVersions):
         {}
         """
 
-        def released(state: State) -> State:
+        def remove_holds(state: State) -> State:
             after = state.without_holds(name, state.tags.get(name, name))
             if after == state:
                 known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
                 raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
             return after
 
-        with self._held() as held:
-            change_state(held.models, released, f"release {name}")
+        with self._locked() as locked:
+            change_state(locked.models, remove_holds, f"release {name}")
 
     @contextmanager
     def holding(self, name: str = POINTER, *, hours: float = 24.0) -> Iterator[Version]:
@@ -398,11 +393,11 @@ class Versions(FinishedVersions):
         try:
             yield version
         finally:
-            with self._held() as held:
-                change_state(held.models, lambda state: state.without_holds(key), f"release {key}")
+            with self._locked() as locked:
+                change_state(locked.models, lambda state: state.without_holds(key), f"release {key}")
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
-        """Delete old versions, and the folders that unfinished runs left.
+        """Delete old versions, and folders of versions that interrupted runs did not finish.
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
@@ -413,7 +408,7 @@ class Versions(FinishedVersions):
         keep
             Number of newest versions to keep.
         min_age
-            Age in seconds below which whole versions are kept, as readers may still use them.
+            Age in seconds below which undamaged versions are kept, as readers may still use them.
         damaged
             Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
             served, the version served before it is served again, or the newest if there is none.
@@ -431,89 +426,93 @@ class Versions(FinishedVersions):
         >>> versions.gc(keep=1, min_age=0)
         []
         """
-        with self._held() as held:
-            (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
+        with self._locked() as locked:
+            (damaged_names, foreign), now = locked.problems(full=damaged), datetime.now(UTC)
 
             def condemn(state: State) -> State:
                 holds = {key: hold for key, hold in state.holds.items() if not hold.expired(now)}
                 on_hold = {hold.version for hold in holds.values()}
-                every = [version for version in held._all(state) if version.name not in {*broken, *foreign}]
-                finished = {version.name for version in every}
-                returned_to = [name for name in state.names if name in finished][:2]
-                spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
-                others = [version for version in every if not (version.name in spared | on_hold or version.tags)]
-                old = [version.name for version in others if (now - version.created).total_seconds() >= min_age]
+                unusable = {*damaged_names, *foreign}
+                versions = [version for version in locked._read_all(state) if version.name not in unusable]
+                finished = [version.name for version in versions]
+                kept = {*finished[-max(1, keep) :], *[name for name in state.names if name in finished][:2]}
+                candidates = [version for version in versions if not (version.name in kept | on_hold or version.tags)]
+                old = [version.name for version in candidates if (now - version.created).total_seconds() >= min_age]
                 if damaged:
-                    old += [name for name in broken if name not in {*state.tags.values(), *on_hold}]
-                    state = _serving_another(state, old, finished)
+                    old += [name for name in damaged_names if name not in {*state.tags.values(), *on_hold}]
+                    state = _serve_another(state, old, {*finished})
                 return replace(state, condemned=tuple(dict.fromkeys((*state.condemned, *old))), holds=holds)
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
-            condemned = list(filter(VERSION.fullmatch, change_state(held.models, condemn, "gc").condemned))
+            condemned = list(filter(VERSION.fullmatch, change_state(locked.models, condemn, "gc").condemned))
             for name in condemned:
-                (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
-                (held.models / name).remove()
-            held.models.force_names()  # a version that a power loss brings back would no longer be known as condemned
+                (locked.models / name / MANIFEST).remove()  # from now on the version cannot be opened
+                (locked.models / name).remove()
+            locked.models.force_names()  # or a power loss could bring a version back that is no longer condemned
             deleted = f"gc: deleted {', '.join(condemned)}"
-            change_state(held.models, lambda state: replace(state, condemned=()), deleted)
-            return [*condemned, *held._remove_unfinished()]
+            change_state(locked.models, lambda state: replace(state, condemned=()), deleted)
+            return [*condemned, *locked._remove_unfinished()]
 
     def _remove_unfinished(self) -> list[str]:
         """Delete versions that were never finished, unless their runs are active; return their names."""
-        removed, finished = [], set(self._once_finished())
-        for name in self._names():
+        removed, finished = [], set(self._list_finished())
+        for name in self._list_names():
             if name in finished or not _is_begun(self.models / name):
                 continue
-            with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
-                if name not in self._once_finished():  # it may have been finished meanwhile
+            with suppress(BusyError), hold_run(self.work, parse_run_id(name)) as lease:
+                if name not in self._list_finished():  # it may have been finished meanwhile
                     (lease.guard(self.models) / name).remove()
                     removed.append(name)
         return removed
 
     @contextmanager
-    def _held(self) -> Iterator["Versions"]:
-        """Hold the lease; yield the versions of the work directory, which the lease guards."""
-        what = f"the versions in {self.work.url}"
-        with hold(
-            self.work, FOLDER, what, waiting=lambda message: None, taken_over=partial(fence_versions, self.work)
-        ) as lease:
+    def _locked(self) -> Iterator["Versions"]:
+        """Hold the lease of the versions during a `with` block; yield the versions, guarded by the lease."""
+        subject, fenced = f"the versions in {self.work.url}", partial(fence_versions, self.work)
+        with hold(self.work, FOLDER, subject, waiting=lambda message: None, taken_over=fenced) as lease:
             yield Versions(lease.guard(self.work))
 
 
 def fence_versions(work: Store, holder: str) -> None:
-    """Take the number of the state that a former holder of a lease may be about to create, for `lease.hold`."""
+    """Create the state that a former holder of a lease may be about to create, without a change; for `lease.hold`.
+
+    `holder` is the name of the former holder.
+    """
     fence(work / FOLDER, f"take over from {holder}")
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
-    """Finish a version, as `finish` does, and serve it."""
+    """Write the manifest of a version, as `finish` does, and serve the version."""
     finish(models / version, manifest)
-    point_to(models, version)
+    serve_version(models, version)
 
 
-def point_to(models: Store, version: str) -> None:
+def serve_version(models: Store, version: str) -> None:
     """Serve a finished version, atomically."""
     change_state(models, lambda state: state.serving(version), f"publish {version}")
 
 
-def was_served(models: Store) -> list[str]:
+def list_served(models: Store) -> list[str]:
     """Return the names of the served version and of the versions served before, newest first."""
     return list(dict.fromkeys(filter(VERSION.fullmatch, read_state(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
-    """Return the name of the served version, or None before the first."""
+    """Return the name of the served version; None before the first."""
     return read_state(models).name
 
 
-def _serving_another(state: State, removed: list[str], whole: set[str]) -> State:
-    """Return a state that serves a whole version: the one before the served one if that is removed, or the newest."""
-    left = [name for name in state.names if name in whole] or sorted(whole, key=number_of)[-1:]
-    return replace(state, names=tuple(left)) if left and state.name in removed else state
+def _serve_another(state: State, removed: list[str], intact: set[str]) -> State:
+    """Return a state that serves an undamaged version if the served one is removed.
+
+    It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
+    """
+    names = [name for name in state.names if name in intact] or sorted(intact, key=parse_number)[-1:]
+    return replace(state, names=tuple(names)) if names and state.name in removed else state
 
 
 def _is_begun(version: Store) -> bool:
-    """Return whether daskw2v began a version, and the folder is no other one with such a name."""
+    """Return whether a folder is a version that daskw2v began to write, and not another folder with such a name."""
     names, local = version.children(), version.local_path
     is_link = local is not None and os.path.islink(local)  # perhaps a link to a disk that is not mounted now
     return METADATA in names or not (names or is_link)

@@ -13,7 +13,7 @@ from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_table_rows
 from daskw2v.objectives.settings import WordContextMatrix
 from daskw2v.objectives.sgns import SGNS
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.segments import keep_shares
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.types import Int64Array
@@ -34,7 +34,7 @@ def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
     settings = SampledContexts.of(params)
     expected_counts = counts * keep_shares(counts, params.sample) * keep_shares(counts, settings.context_sample)
     exponent = NS_EXPONENT if settings.ns_exponent is None else settings.ns_exponent
-    return PreparedNoise(params, word_table(expected_counts, exponent))
+    return PreparedNoise(params, make_word_table(expected_counts, exponent))
 
 
 CONTEXT_MATRIX = Objective(

@@ -18,7 +18,7 @@ from daskw2v.objectives.base import Rate, Tables
 from daskw2v.objectives.cpu.scratch import Scratch, count_due_rows, fetch_hot, flush_hot, read_loss, scratch_addresses
 from daskw2v.objectives.cpu.steps import address, copy_row, load_int8, load_int32, load_int64, prefetch_row, store_int64
 from daskw2v.objectives.windows import make_windows, window_width
-from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.sampling.segments import Segment
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
@@ -161,7 +161,7 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     while center >= load_int64(text.bounds, sentence + 1):
         sentence += 1
     position = load_int64(text.positions, center)
-    reach = reach_of(windows.window, windows.shrink_windows, windows.key, position)
+    reach = draw_window_size(windows.window, windows.shrink_windows, windows.key, position)
     start = max(load_int64(text.bounds, sentence), center - reach)
     stop = min(load_int64(text.bounds, sentence + 1), center + reach + 1)
     n = 0

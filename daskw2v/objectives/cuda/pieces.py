@@ -31,7 +31,7 @@ from daskw2v.objectives.cuda.access import (
 )
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, shared_bytes_of_warp
 from daskw2v.objectives.windows import make_windows
-from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.types import Float32Array, Float64Array
 
 MIN_PIECE = 256  # centers of a piece: pieces of 64 cost 4 % of the quality
@@ -110,7 +110,7 @@ def make_piece_kernel(shape: Shape, aim: Aim, train_window: Callable[..., Any], 
                 if center + window < high:
                     enter(tables, scratch, moved(slot, window), at(text.tokens, center + window), lane)
                 position = at(text.positions, center)
-                reach = int32(reach_of(window, windows.shrink_windows, windows.key, position))
+                reach = int32(draw_window_size(window, windows.shrink_windows, windows.key, position))
                 alpha = float32(windows.alpha) + float32(windows.slope) * float32(position - windows.origin)
                 left, right = int32(max(low, center - reach)), int32(min(high, center + reach + 1))
                 at_left = moved(slot, left - center)

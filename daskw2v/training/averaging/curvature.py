@@ -67,7 +67,7 @@ def _touches_per_window(run: Run) -> dict[str, Float64Array]:
         return rows
     total = features.own + total_weights(features)
     owners = np.repeat(np.arange(features.n_words), np.diff(features.offsets))
-    known, shares = features.rows >= 0, features.with_weights() / total[owners]
+    known, shares = features.rows >= 0, features.expand_weights() / total[owners]
     feature_touches = (rows["input"][owners] * shares**2)[known]
     return {
         **rows,

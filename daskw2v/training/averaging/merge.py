@@ -25,7 +25,7 @@ from daskw2v.config.registry import Registry
 from daskw2v.kernels.bfloat16 import from_bfloat16
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.multiply import multiply
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature
 from daskw2v.types import Float32Array, Int32Array, UInt16Array
 
@@ -233,7 +233,7 @@ def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes],
 
 def _cache_slices(rows: Float32Array) -> list[slice]:
     """Return consecutive slices that cover all rows, each of so few rows that a cache holds them."""
-    return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
+    return [slice(a, b) for a, b in cut_range(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
 def _sum_slice(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:

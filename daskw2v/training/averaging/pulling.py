@@ -12,7 +12,7 @@ from daskw2v.features.settings import FEATURES
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import open_text
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.devices import SomeRows, find_device, read_piece
 from daskw2v.training.loop.strategy import run_in_background
@@ -66,7 +66,7 @@ def find_reached_rows(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[T
         objective.reached(get_prepared(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     features = load_features(run)
     if features is not None:
-        marks[FEATURES][features.of(np.flatnonzero(marks["input"])).rows] = True
+        marks[FEATURES][features.select(np.flatnonzero(marks["input"])).rows] = True
     rows = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
     is_complete = [
         len(reached) > MAX_PULLED_SHARE * (block.stop - block.start)
@@ -122,5 +122,5 @@ class ReplicaText:
     def _pieces(self, length: int) -> Iterator[Callable[[], Any]]:
         """Yield, for each piece of at most `length` positions, the function that loads it."""
         for epoch, start, stop, rate in self.work.split_by_epoch(open_text(self._run).length):
-            for a, b in cut(start, stop, length):
+            for a, b in cut_range(start, stop, length):
                 yield partial(self._load_piece, self._run, epoch, a, b, rate)

@@ -9,7 +9,7 @@ from distributed import Client, Future
 from daskw2v.cluster.waiting import gather
 from daskw2v.models.stored.store import create_part
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, write_rows
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.stage import groups_exist
 from daskw2v.store.storage import Store
@@ -100,11 +100,11 @@ def _write(folder: Store, start: int, columns: Sequence[int], *by_step: Sequence
 
 
 @durable()
-def _copy(source: Store, model: Store, start: int) -> Written:
+def _copy(source: Store, model: Store, start: int) -> ChunkChecksums:
     """Task: copy a round's losses, from row `start` on, to a model; return the files' checksums."""
     array, copy = _open(source), _open(model, _PUBLISHED, writable=True)
     write_rows(copy, start, array[start : start + array.chunks[0]])
-    return copy.written()
+    return copy.chunk_checksums()
 
 
 def read_losses(model: Store) -> tuple[list[int], Float32Array]:

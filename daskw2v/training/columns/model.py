@@ -23,7 +23,7 @@ from daskw2v.cluster.waiting import gather
 from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.losses import WordLosses
 from daskw2v.training.columns.parts import (
@@ -228,7 +228,7 @@ def join_centered(chunk: int, *rows: Float32Array) -> Float32Array:
 
 def _sum_chunks(rows: Float32Array, chunk: int) -> Float64Array:
     """Task: return the sum of each chunk of `chunk` rows, shape (chunks, D)."""
-    return np.array([rows[a:b].sum(axis=0, dtype=np.float64) for a, b in cut(0, len(rows), chunk)])
+    return np.array([rows[a:b].sum(axis=0, dtype=np.float64) for a, b in cut_range(0, len(rows), chunk)])
 
 
 def _mean(lengths: Sequence[int], *sums: Float64Array) -> Float32Array:

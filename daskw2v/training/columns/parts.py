@@ -22,7 +22,7 @@ from daskw2v.objectives.registry import find_objective, settle_params
 from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
@@ -223,13 +223,13 @@ def name_moment_table(name: str, table: str) -> str:
 @durable()
 def save_part(
     store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows, moments: PartMoments | None
-) -> Written:
+) -> ChunkChecksums:
     """Task: write the rows of a part, and its moments if any, to a folder; return the files' checksums."""
     tables = {table: context.rows(table, part, rows)}
     if moments is not None:
         names = [name_moment_table(name, table) for name in context.moments]
         tables |= zip(names, context.part_moments(table, part, moments), strict=True)
-    written: Written = {}
+    written: ChunkChecksums = {}
     for name, values in tables.items():
         written |= write_table_rows(store, name, context.words[part].start, values)
     return written
@@ -284,7 +284,7 @@ def assign_words(client: Client, run: Run, matrix: ContextMatrix, resources: Res
     ends = [0, *accumulate(worker.threads for worker in workers)]
     bounds = pairwise(min(n_words, n * end // ends[-1] * unit) for end in ends)
     parts = [(worker, WordRange(*words)) for worker, words in zip(workers, bounds, strict=True) if words[0] < words[1]]
-    context = ColumnsContext(run, matrix.place, tuple(words for _, words in parts))
+    context = ColumnsContext(run, matrix.group, tuple(words for _, words in parts))
     return ColumnsCluster(client, trainers, context, tuple(worker for worker, _ in parts), session)
 
 

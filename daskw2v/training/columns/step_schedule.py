@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from daskw2v.config.params import Params
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.loop.strategy import alpha_at
@@ -73,7 +73,7 @@ class ColumnRounds:
         """Yield all steps of a run."""
         params, number = self._params, 0
         for epoch in range(params.epochs):
-            for first, last in cut(0, self._size, Columns.of(params).gather_every):
+            for first, last in cut_range(0, self._size, Columns.of(params).gather_every):
                 share = (epoch * self._size + first) / self.total
                 yield ColumnStep(number, epoch, first, last, alpha_at(params, share))
                 number += 1

@@ -30,7 +30,7 @@ from daskw2v.objectives.subwords.training import (
 )
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
@@ -84,7 +84,7 @@ def network_bytes(vector_size: int) -> int:
 
 def minibatches(n_words: int) -> list[list[WordRange]]:
     """Return the blocks of words of each minibatch; each minibatch has words of all frequencies."""
-    blocks = [WordRange(a, b) for a, b in cut(0, n_words, BLOCK_WORDS)]
+    blocks = [WordRange(a, b) for a, b in cut_range(0, n_words, BLOCK_WORDS)]
     n = -(-len(blocks) // BATCH_BLOCKS)
     return [blocks[k::n] for k in range(n)]
 
@@ -178,7 +178,7 @@ def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32A
     with device.explaining_errors():
         weights, name = open_network(run, held).weights, device.torch_device()
         # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
-        blocks = [WordRange(a, b) for a, b in cut(*context.words[part], BLOCK_WORDS)]
+        blocks = [WordRange(a, b) for a, b in cut_range(*context.words[part], BLOCK_WORDS)]
         return share(np.concatenate([forward(weights, _characters(run, words), name) for words in blocks]))
 
 

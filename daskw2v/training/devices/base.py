@@ -191,7 +191,7 @@ class PartitionTrainer(DeviceTrainer):
 
 def padded_copy(rows: Float32Array, width: int) -> Float32Array:
     """Return a flat copy of rows, shape (n * width,), in which zeros fill each row to `width` floats."""
-    table: Float32Array = buffers.here.take(len(rows) * width)
+    table: Float32Array = buffers.pool.empty(len(rows) * width)
     wide = table.reshape(-1, width)
     wide[:, : rows.shape[1]] = rows
     wide[:, rows.shape[1] :] = 0.0

@@ -88,7 +88,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         def allocate(name: str) -> Float32Array:
             is_partial = any(isinstance(part, SomeRows) for part in blocks[name])
             rows = self._lengths[name] + self._rows_behind()
-            return (sparse_zeros if is_partial else buffers.here.take)(rows * self._width)
+            return (sparse_zeros if is_partial else buffers.pool.empty)(rows * self._width)
 
         def copy(job: tuple[str, int, RowBlock]) -> None:
             name, start, part = job

@@ -7,7 +7,7 @@ from daskw2v.features.settings import FEATURES, FeatureTable, has_features
 from daskw2v.features.words import WordFeatures
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.pairs import Pairs, WindowSize, deal_pairs, pair_type
+from daskw2v.sampling.pairs import Pairs, WindowSize, distribute_pairs, pair_type
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import Partitioned
 from daskw2v.sampling.skipgrams import Bucket
@@ -63,4 +63,6 @@ def exercise_partitions(params: Params) -> None:
 def exercise_distribution(params: Params) -> None:
     """Compile the kernels that distribute pairs, of a run with these Params: distribute one sentence's to buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
-    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions)))
+    distribute_pairs(
+        _SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions))
+    )

@@ -28,7 +28,7 @@ from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import DeviceTables, MatrixColumns, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
-from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling
+from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling_key
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
@@ -165,7 +165,7 @@ class CudaTrainer(DeviceTrainer):
     @_on_its_gpu
     def from_device(self, values: Any) -> Any:
         """Return a copy in this machine's memory of an array of the GPU; memory is reused if possible."""
-        return values.copy_to_host(buffers.here.take(len(values), values.dtype))
+        return values.copy_to_host(buffers.pool.empty(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
         """Return whether all values of tables on the current GPU are finite."""
@@ -260,7 +260,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     @_on_its_gpu
     def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> DevicePiece:
         """Return the piece at positions start..stop-1 of a run's text on the GPU; copy what is not there."""
-        key = subsampling(run.params, epoch)
+        key = subsampling_key(run.params, epoch)
         spans = self._open_text(run).load(start, stop, run.params.window, key)
         return DevicePiece(spans, start, stop, rate, epoch, key)
 

@@ -35,7 +35,7 @@ class GpuRows:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         with self._gpu:
-            rows: Float32Array = self.values.copy_to_host(buffers.here.take(len(self.values)))
+            rows: Float32Array = self.values.copy_to_host(buffers.pool.empty(len(self.values)))
         unpadded = rows.reshape(len(self), -1)[:, : self.shape[1]] if len(self) else rows.reshape(self.shape)
         return np.ascontiguousarray(unpadded, dtype)
 

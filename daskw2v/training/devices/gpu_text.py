@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
 from daskw2v.sampling.reader import DeviceSpan, RunText, SegmentReader, Span
-from daskw2v.sampling.segments import cut, with_rest
+from daskw2v.sampling.segments import append_threshold, cut_range
 
 STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
 UNIT = 1 << 20  # the memory of text that passes through is a multiple of these bytes
@@ -76,7 +76,7 @@ class DevicePiece(NamedTuple):
                 codes.in_stream(stream)[span.first : span.first + span.n],
                 ids.in_stream(stream),
                 starts.in_stream(stream)[sentences] if sentences.start < sentences.stop else (),
-                span.at,
+                span.offset,
                 span.position,
             )
             for span, codes, ids, starts, sentences in self.spans
@@ -143,7 +143,7 @@ class DeviceText:
         self._coming: dict[Hashable, Future[_Loaded]] = {}
         self._passing: WeakValueDictionary[Hashable, _Loaded] = WeakValueDictionary()
         self._pinned, self._free = deque[_Pinned](), deque[tuple[Any, list[Any]]]()
-        self.keep = cuda.to_device(with_rest(text.keep))
+        self.keep = cuda.to_device(append_threshold(text.keep))
 
     def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
         """Return the spans of positions start..stop-1, with margins that complete all windows; begin to copy them."""
@@ -164,7 +164,7 @@ class DeviceText:
             self._array(span.chunk, lambda: reader.unchecked_codes(span)),
             self._array(span.chunk.path, lambda: reader.ids(span)),
             self._array(span.shard, lambda: starts),
-            slice(*map(int, np.searchsorted(starts, [span.at, span.at + span.n]))),
+            slice(*map(int, np.searchsorted(starts, [span.offset, span.offset + span.n]))),
         )
 
     def _array(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
@@ -227,7 +227,7 @@ class DeviceText:
 
     def _copy(self, content: npt.NDArray[np.uint8], memory: Any) -> None:
         """Copy bytes to memory of the GPU by pinned memory, without waiting for the end."""
-        for a, b in cut(0, len(content), STAGE):
+        for a, b in cut_range(0, len(content), STAGE):
             try:
                 pinned = self._pinned.popleft()
             except IndexError:

@@ -186,7 +186,7 @@ class ReplicaTrainer(DeviceTrainer):
         """
 
         def result(name: str, number: int, rows: Float32Array) -> tuple[Float32Array, bool]:
-            part = buffers.here.table((len(rows), self._columns))
+            part = buffers.pool.table((len(rows), self._columns))
             part[:] = rows[:, : self._columns]
             return share(part), is_finite(part)
 

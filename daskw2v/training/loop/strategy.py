@@ -76,7 +76,7 @@ class TaskClock:
     @staticmethod
     def _measure() -> tuple[float, float]:
         """Return the time in seconds, and this process's seconds of compilation until now."""
-        return time.perf_counter(), compilation.here.seconds
+        return time.perf_counter(), compilation.clock.seconds
 
 
 class WorkerShare(NamedTuple):

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.features.settings import FEATURES, has_features, most_rows
+from daskw2v.features.settings import FEATURES, has_features, max_feature_rows
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
@@ -84,7 +84,7 @@ class Work(ABC):
         self.prepared = self.objective.prepared_bytes(params, text.vocabulary)
         rows = dict(self.objective.tables(params, text.vocabulary))
         if has_features(params):
-            rows[FEATURES] = most_rows(params, text.vocabulary)
+            rows[FEATURES] = max_feature_rows(params, text.vocabulary)
         d = params.vector_size
         # Bytes of the tables as Dask has them, and as kernels do: rows padded to whole cache lines
         self.table_bytes = {name: FLOAT * n * d for name, n in rows.items()}

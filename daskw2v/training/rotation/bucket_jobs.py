@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from daskw2v.kernels.rng import draws
-from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, held_buckets, read_buckets
+from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, make_bucket_reader, read_buckets
 
 HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
 PairSource: TypeAlias = StoredPairs | HeldParts
@@ -144,7 +144,9 @@ def _held_buckets(parts: HeldParts, group_size: int, n_slices: int) -> Iterator[
     """Yield, for each slice, the function that joins the parts of one of its buckets, in the thread that trains it."""
     for number in range(n_slices):
         yield partial(
-            _join_held_bucket, {group: held_buckets(slices[number]) for group, slices in parts.items()}, group_size
+            _join_held_bucket,
+            {group: make_bucket_reader(slices[number]) for group, slices in parts.items()},
+            group_size,
         )
 
 

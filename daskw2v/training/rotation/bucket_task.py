@@ -21,7 +21,7 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.weights import PartitionCounts
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
@@ -313,6 +313,6 @@ def pick_partition(
 @durable()
 def save_partitions(
     store: Store, table: str, partitions: Mapping[int, PartitionMap], context: RotationContext
-) -> list[Written]:
+) -> list[ChunkChecksums]:
     """Task: write the rows of partitions to a model, on the worker that holds them; return the files' checksums."""
     return [write_partition(store, table, k, context.rows(table, k, held[k])) for k, held in partitions.items()]

@@ -80,7 +80,7 @@ class PassWork(NamedTuple):
     def pairs(self, groups: Sequence[int]) -> PairSource:
         """Return the source of the pairs of the groups of input partitions with these numbers."""
         grams = self.grams
-        return grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups}
+        return grams.stored if isinstance(grams, SkipGrams) else {k: grams.slices_of_group(k) for k in groups}
 
 
 class PassTasks:

@@ -28,7 +28,7 @@ from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, build_skipgrams, hold_pairs
+from daskw2v.sampling.skipgrams import BucketArguments, HeldPairs, SkipGrams, build_skipgrams, submit_pairs
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
@@ -85,7 +85,13 @@ class RotationRun:
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self, client: Client, folder: Store, length: int, context: RotationContext, distributor: Dealer, fits: Fits
+        self,
+        client: Client,
+        folder: Store,
+        length: int,
+        context: RotationContext,
+        distributor: BucketArguments,
+        fits: Fits,
     ) -> None:
         self._client, self._folder, self._length, self._context = client, folder, length, context
         self._distributor, self._fits, self._params = distributor, fits, context.run.params
@@ -152,7 +158,7 @@ class RotationRun:
     def _hold_pairs(self, number: int) -> PassWork:
         """Submit the tasks that distribute the pairs of a pass and hold them; return the work of the pass."""
         current = self._passes[number]
-        held = hold_pairs(self._client, self._distributor, current.stretch, f"{self._session}-{number}")
+        held = submit_pairs(self._client, self._distributor, current.stretch, f"{self._session}-{number}")
         return PassWork(current, self._passes.steps(number, held.n_slices), held)
 
     def _distribute(self, current: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
@@ -243,7 +249,7 @@ def _start(
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.device)
-    distributor = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
+    distributor = BucketArguments(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
     return RotationRun(client, folder, length, context, distributor, fits)
 
 

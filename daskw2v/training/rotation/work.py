@@ -14,7 +14,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.sampling.pairs import pair_type
 from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
-from daskw2v.sampling.skipgrams import dealt_length, most_dealt, most_of_slice, slice_length
+from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, slice_length, task_length
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import fits_one_task, group_size, max_passes_of_threads, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
@@ -80,7 +80,9 @@ class RotationWork(Work):
         workers, fits, groups = self.workers, self.fits, self.n_groups
         tasks = min(self.tasks, -(-groups // workers.n))  # of a worker
         on_device = -(-tasks // workers.devices)
-        pairs = min(self.pairs_of_pass, self._pair_bytes(most_of_slice(self.n_partitions, self.length)))  # of a slice
+        pairs = min(
+            self.pairs_of_pass, self._pair_bytes(max_slice_length(self.n_partitions, self.length))
+        )  # of a slice
         task = {
             "partitions in training": tasks * self.copies / groups,
             "rows that are read": tasks * self.tables / 2 / self.n_partitions,
@@ -109,7 +111,7 @@ class RotationWork(Work):
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training.
 
-        text: `skipgrams.hold_pairs` and `held_buckets`, or `build_skipgrams` and `read_buckets` through files.
+        text: `skipgrams.submit_pairs` and `make_bucket_reader`, or `build_skipgrams` and `read_buckets` through files.
         store: the codes; pairs that lie in files, written and read. Where the workers do not hold the model also the
         partitions of all tasks (`rotation.pass_tasks`), read and written, by one thread of each task.
         train: `train_bucket`; tasks of one thread wait for the largest bucket of a round, threads of a task as
@@ -129,7 +131,7 @@ class RotationWork(Work):
         threads = min(max(1, workers.slots // groups), workers.threads, p // groups) if fits.model else 1
         all_threads, value_bytes = tasks * threads, SENT_BYTES[self.sent_dtype]
         length, tasks_of_piece = max(1, self.length), 1 + self.n_groups if fits.pairs else 1
-        pieces = self.passes * math.ceil(length / dealt_length(p, length, workers.slots if fits.pairs else None))
+        pieces = self.passes * math.ceil(length / task_length(p, length, workers.slots if fits.pairs else None))
         distribution = {"deal": load.pairs, "piece": pieces, "result": pieces * tasks_of_piece}
         yield Phase("text", distribution, min(workers.slots, pieces / self.passes))
         submitted = math.ceil(self.passes / fits.passes_of_task) if one_task else self.passes
@@ -166,7 +168,7 @@ class RotationWork(Work):
         if not threads:
             return {}
         n = self.workers.n if self.fits.pairs else None
-        n_distributed = most_dealt(self.n_partitions, self.length, threads, n)
+        n_distributed = max_task_positions(self.n_partitions, self.length, threads, n)
         return {
             "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, n_distributed),
             "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, n_distributed)),

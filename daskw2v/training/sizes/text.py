@@ -11,7 +11,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
-from daskw2v.sampling.segments import keep_thresholds, most_dropped
+from daskw2v.sampling.segments import keep_thresholds, max_dropped_words
 from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.shards.encode import SHARD_TYPES
 from daskw2v.shards.layout import Corpus
@@ -63,7 +63,7 @@ class Text:
 
 def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> Text:
     """Return the sizes of a text that is encoded, and whose words are counted."""
-    counts = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(params.sample)))
+    counts = vocabulary.read_counts(0, min(vocabulary.size, max_dropped_words(params.sample)))
     dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
     # An excerpt is assumed to have its share of the words that were counted
     subsampled = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))

@@ -21,7 +21,7 @@ from daskw2v.models.stored.store import read_attempt, read_finished
 from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.resolving import resolve
 from daskw2v.progress import Listener, Progress, message_sender
-from daskw2v.store.durability import force
+from daskw2v.store.durability import force_files
 from daskw2v.store.lease import hold
 from daskw2v.store.retries import with_retries
 from daskw2v.store.stage import Layout
@@ -124,7 +124,7 @@ def _open_location(name: str, work: Store, listener: Listener) -> tuple[str, str
     url, expected = split_content(name)
     fs, path = filesystem(url, work.options)
     try:
-        info = with_retries(fs.info, path, place=url, timeout=work.timeout)
+        info = with_retries(fs.info, path, location=url, timeout=work.timeout)
     except FileNotFoundError as error:
         raise InputError(
             f"base_vectors={url!r} does not exist.", "Give a file, a model, or a work directory with one."
@@ -148,7 +148,7 @@ def _store(source: str | Vectors, content: str, work: Store, listener: Listener)
                 vectors = import_vectors(source, None, work.options) if isinstance(source, str) else source
                 listener(Progress("base", 0, len(vectors), "words", message=f"storing {source}"[:200]))
                 vectors.write_to(lease.guard(model))
-                force()
+                force_files()
     return model
 
 

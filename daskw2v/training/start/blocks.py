@@ -24,8 +24,8 @@ from daskw2v.models.stored.tables import (
     write_table_rows,
 )
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
-from daskw2v.store.checksums import Written
+from daskw2v.sampling.segments import cut_range
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.start.initial_rows import make_initial_rows
@@ -96,7 +96,7 @@ def load_block(store: Store, block: TableBlock) -> Float32Array:
 
 
 @durable()
-def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Written:
+def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> ChunkChecksums:
     """Task: write the rows of consecutive blocks, which fill chunks, from row `start` on; return checksums."""
     return write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
@@ -161,13 +161,13 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
             jobs |= {f"{name}-{p}": (*job, p) for p in range(table.partitions.n)}
         else:
             step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
-            jobs |= {f"{name}-{start}": (*job, start, stop) for start, stop in cut(0, len(table), step)}
+            jobs |= {f"{name}-{start}": (*job, start, stop) for start, stop in cut_range(0, len(table), step)}
     finish_tables(target, [written for _, written in run_tasks(client, stage, _rewrite, jobs)])
 
 
 def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
-) -> Written:
+) -> ChunkChecksums:
     """Task: write rows start..stop-1 of a table, or the partition `start` if `stop` is None; return checksums."""
     table = open_table(source, name)
     if stop is None:

@@ -21,14 +21,14 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import split_content
 from daskw2v.errors import ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.ngram_kernel import hash_stored_words
 from daskw2v.features.settings import FEATURES, ComposedWords, FeatureTable, NGrams
-from daskw2v.features.table import TableFeatures, check_table, read_table, summary_of
+from daskw2v.features.table import TableFeatures, check_table, read_table, summarize_table
 from daskw2v.features.words import (
     WordFeatures,
     compose_vectors,
     join_features,
-    own_rows,
+    solve_own_rows,
     sum_features,
     total_weights,
     weigh_own_rows,
@@ -40,7 +40,7 @@ from daskw2v.objectives.base import draw_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, message_sender
 from daskw2v.sampling.run import Run, RunFeatures
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.training.loop.strategy import ModelRows, TableParts
@@ -91,7 +91,7 @@ def find_features(client: Client, folder: Store, run: Run, resources: Resources,
     """
     folder.create_group()
     ngrams = NGrams.find(run.params)
-    ranges = [] if ngrams is None else cut(0, run.vocabulary.size, _RANGE)
+    ranges = [] if ngrams is None else cut_range(0, run.vocabulary.size, _RANGE)
     jobs = {number: (folder, run, number, start, stop) for number, (start, stop) in enumerate(ranges)}
     buckets, counts = np.empty(0, np.int32), np.empty(0, np.int64)
     for _, (new_buckets, new_counts) in run_tasks(client, "ngrams", _count_ngrams, jobs):
@@ -122,7 +122,7 @@ def _count_ngrams(folder: Store, run: Run, number: int, start: int, stop: int) -
     A bucket's count is the number of times that its n-grams occur in the text.
     """
     ngrams = NGrams.of(run.params)
-    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
+    starts, buckets = hash_stored_words(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
     group = (folder / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
@@ -156,7 +156,7 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
         for name in _ARRAYS:
             write_array(group, name, getattr(word_features, name))
         base = None if run.base is None else read_features(run.base.model)
-        summary = summary_of(word_features, columns, () if base is None else base.columns)
+        summary = summarize_table(word_features, columns, () if base is None else base.columns)
     settings = NGrams.find(run.params)
     ngrams = HashedNGrams() if settings is None else HashedNGrams(settings.minn, settings.maxn, settings.bucket)
     keys = FeatureKeys(columns, ngrams, buckets)
@@ -167,7 +167,7 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
 def load_feature_keys(run: Run) -> FeatureKeys:
     """Return the feature that each row of a run's table of features belongs to."""
     assert run.features is not None
-    return FeatureKeys.load((run.features.home / _KEYS).open_group())
+    return FeatureKeys.load((run.features.folder / _KEYS).open_group())
 
 
 @lru_cache(maxsize=2)
@@ -177,11 +177,11 @@ def load_features(run: Run) -> WordFeatures | None:
         return None
     counts, parts = run.vocabulary.read_counts(), list[WordFeatures]()
     if FeatureTable.find(run.params) is not None:
-        group = (run.features.home / _TABLE).open_group()
+        group = (run.features.folder / _TABLE).open_group()
         offsets, rows, weights = (read_array(group, name) for name in _ARRAYS)
         parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
     if NGrams.find(run.params) is not None:
-        parts.append(_load_ngrams(run, run.features.home))
+        parts.append(_load_ngrams(run, run.features.folder))
     joined = parts[0] if len(parts) == 1 else join_features(*parts)
     return weigh_own_rows(joined, counts, ComposedWords.of(run.params).prior_count)
 
@@ -190,9 +190,9 @@ def _load_ngrams(run: Run, folder: Store) -> WordFeatures:
     """Return the n-grams of all words, from the files of `_count_ngrams`."""
     keys, n_words = load_feature_keys(run), run.vocabulary.size
     rows, offsets = list[Any](), [np.zeros(1, np.int64)]
-    for number, _ in enumerate(cut(0, n_words, _RANGE)):
+    for number, _ in enumerate(cut_range(0, n_words, _RANGE)):
         group = (folder / f"ngrams-{number}").open_group()
-        rows.append(keys.rows_of(read_array(group, "buckets")))
+        rows.append(keys.find_rows(read_array(group, "buckets")))
         offsets.append(read_array(group, "offsets")[1:] + offsets[-1][-1])
     ones = np.ones(n_words, np.float32)
     return WordFeatures(np.concatenate(offsets), np.concatenate(rows), np.zeros(0, np.float32), ones)
@@ -203,7 +203,7 @@ def make_initial_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     rows = draw_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _match_base_features(run)
     if run.base is not None and base is not None and len(ids):
-        known, model = base.of(np.asarray(ids, np.int64)), run.base.model
+        known, model = base.select(np.asarray(ids, np.int64)), run.base.model
         table, totals = _all_features(model, read_attempt(model)), total_weights(known)[:, None]
         sums = sum_features(known, lambda ids_of_table: table[ids_of_table], rows.shape[1])
         rows = np.where(totals > 0, sums / np.maximum(totals, 1e-30), rows)
@@ -215,7 +215,7 @@ def _match_base_features(run: Run) -> WordFeatures | None:
     """Return the base's features that each row of features begins with; None where the base has no features."""
     assert run.base is not None
     base_features = read_features(run.base.model)
-    return None if base_features is None else base_features.of_keys(load_feature_keys(run))
+    return None if base_features is None else base_features.match_keys(load_feature_keys(run))
 
 
 def make_initial_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
@@ -223,8 +223,8 @@ def make_initial_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float
     features = load_features(run)
     if features is None:
         return vectors
-    return own_rows(
-        features.of(np.asarray(ids, np.int64)),
+    return solve_own_rows(
+        features.select(np.asarray(ids, np.int64)),
         vectors,
         lambda rows: make_initial_feature_rows(run, rows.astype(np.int64)),
     )
@@ -255,7 +255,7 @@ def _compose(run: Run, word_rows: Float32Array, ids: RowIds, features: Float32Ar
     """Return the composed vectors of words, shape (n, D), from their own rows and the table of features."""
     word_features = load_features(run)
     assert word_features is not None
-    return compose_vectors(word_features.of(np.asarray(ids, np.int64)), word_rows, lambda rows: features[rows])
+    return compose_vectors(word_features.select(np.asarray(ids, np.int64)), word_rows, lambda rows: features[rows])
 
 
 def compose_model_rows(client: Client, run: Run, rows: ModelRows) -> ModelRows:

@@ -9,7 +9,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError
 from daskw2v.shards.layout import digest
-from daskw2v.store.urls import absolute
+from daskw2v.store.urls import make_absolute
 
 
 def is_settled(name: str) -> bool:
@@ -31,7 +31,7 @@ def find_table(location: str, resources: Resources) -> tuple[str, list[Source]]:
     InputError, StoreError
         If the table cannot be found.
     """
-    url = absolute(location)
+    url = make_absolute(location)
     sources = _find_files(url, resources)
     return f"{url}#{_digest_files(sources)}", sources
 

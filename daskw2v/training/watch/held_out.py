@@ -25,9 +25,9 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.settings import TrainsPrefixes
-from daskw2v.sampling.excerpt import Range, draw_pieces, excerpt, other_ranges
+from daskw2v.sampling.excerpt import Range, complement_ranges, draw_pieces, make_excerpt
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import SomeRows, Threads, find_device, read_piece
@@ -67,7 +67,9 @@ def split_text(corpus: Corpus, params: Params, new: Sequence[Range] | None = Non
     ranges = [(0, corpus.n_tokens)] if new is None else new
     length = max(_MIN_STRETCH, -(-sum(stop - start for start, stop in ranges) // _MAX_PIECES))
     pieces = draw_pieces(ranges, params.held_out, length, stream(params.seed, Purpose.HELD_OUT))
-    return SplitText(excerpt(corpus, other_ranges(pieces, corpus.n_tokens)), excerpt(corpus, _sample_pieces(pieces)))
+    return SplitText(
+        make_excerpt(corpus, complement_ranges(pieces, corpus.n_tokens)), make_excerpt(corpus, _sample_pieces(pieces))
+    )
 
 
 def _sample_pieces(pieces: Sequence[Range]) -> list[Range]:
@@ -150,7 +152,7 @@ def _describe(loss: float | None) -> str:
 def _pieces(run: Run) -> Iterator[partial[Any]]:
     """Yield, for each piece of the sample, the function that reads it."""
     positions = find_device(_DEVICE).replica_trainer.positions
-    for start, stop in cut(0, Corpus.load(run.work, run.corpus).n_tokens, positions):
+    for start, stop in cut_range(0, Corpus.load(run.work, run.corpus).n_tokens, positions):
         yield partial(read_piece, run, 0, start, stop, Rate(0.0, 0.0, 0))
 
 

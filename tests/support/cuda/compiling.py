@@ -179,10 +179,10 @@ HELPERS = {
     "look up": _helper(
         _TEXT, "_look_up", "int32[]", "int32[]", "uint64[]", "uint64", *["int64"] * 3, "int32[]", "int64[]"
     ),
-    "count": _helper(_TEXT, "_count", "int32[]", "int32[]"),
-    "place": _helper(_TEXT, "_place", "int32[]", "int32[]", "int64", "int32[]", "int64[]", "int32[]"),
-    "bound": _helper(_TEXT, "_bound", "int64[]", "int64", "int32[]", "int64[]"),
-    "close": _helper(_TEXT, "_close", "int32[]", "int64", "int64", "int64[]", "int64[]"),
+    "count": _helper(_TEXT, "_count_kept", "int32[]", "int32[]"),
+    "place": _helper(_TEXT, "_write_kept", "int32[]", "int32[]", "int64", "int32[]", "int64[]", "int32[]"),
+    "bound": _helper(_TEXT, "_write_bounds", "int64[]", "int64", "int32[]", "int64[]"),
+    "close": _helper(_TEXT, "_write_ends", "int32[]", "int64", "int64", "int64[]", "int64[]"),
     "add squares": _helper("daskw2v.kernels.cuda.finite", "_add_squares", "float32[]", "float64[]"),
 }
 """Kernels around those that train: they cut text, and look for NaN."""

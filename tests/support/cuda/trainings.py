@@ -7,7 +7,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import MatrixColumns
 from daskw2v.objectives.registry import OBJECTIVES, reads_field, settle_params
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
@@ -52,6 +52,6 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
     if name == "sgns, buckets":
         items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
         tables = count_table_rows([n_words] * 2, d, rng)
-        words = word_table(counts, NegativeSampling.of(params).ns_exponent)
+        words = make_word_table(counts, NegativeSampling.of(params).ns_exponent)
         return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))
     return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)

@@ -8,7 +8,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sg_hs.buckets import reference as tree_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import find_device
@@ -27,7 +27,7 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     missing[::3] = -1
     noise = pack([others, missing], np.uint32)
     bucket = Bucket(pack([contexts, centers], np.uint32), noise if rule != "tns" else noise[:0])
-    words, key = word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
+    words, key = make_word_table(rng.integers(1, 100, 30), 0.75), np.uint64(7)
     params = Params(vector_size=vector_size, negative_rule=rule)
     other = np.ones((3, vector_size), np.float32)
     sources, outputs = {2: lambda: other, 5: lambda: source}, {7: lambda: output, 5: lambda: other}

@@ -12,7 +12,7 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
@@ -109,7 +109,7 @@ def make_trainer(max_in_flight=None):
         OBJECTIVES["sgns"], PARAMS.replace(sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
         counts.get, 300, Cuda(max_in_flight=max_in_flight),
     )  # fmt: skip
-    return trainer, tables, word_table(counts[4], 0.75)
+    return trainer, tables, make_word_table(counts[4], 0.75)
 
 
 @pytest.mark.parametrize("n_noise", [0, 7])

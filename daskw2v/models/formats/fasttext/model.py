@@ -14,8 +14,8 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
-from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.words import WordFeatures, compose_vectors, own_rows
+from daskw2v.features.ngram_kernel import hash_stored_words
+from daskw2v.features.words import WordFeatures, compose_vectors, solve_own_rows
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
     SHAPE,
@@ -99,7 +99,7 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
         write_numbers(f, word_rows)
     if ngrams is not None:
         for part in _cut_rows(ngrams.keys.ngrams.bucket, columns):
-            rows = ngrams.keys.rows_of(np.arange(part.start, part.stop, dtype=np.int32))
+            rows = ngrams.keys.find_rows(np.arange(part.start, part.stop, dtype=np.int32))
             written = np.zeros((len(rows), columns), np.float32)
             written[rows >= 0] = ngrams.rows[rows[rows >= 0]]
             write_numbers(f, written)
@@ -324,7 +324,7 @@ def _own_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Float
         return
     for ids in _cut_words(vectors.vocabulary, ngrams.keys.ngrams.maxn, vectors.vector_size):
         word_ngrams = _ngrams_of_words(ngrams.keys, vectors.vocabulary, ids)
-        yield own_rows(word_ngrams, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
+        yield solve_own_rows(word_ngrams, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
 
 
 def _exported_ngrams(vectors: Vectors, *, pruned: bool) -> FeatureVectors | None:
@@ -360,8 +360,8 @@ def _cut_words(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[slic
 
 def _ngrams_of_words(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> WordFeatures:
     """Return the n-grams of the words of a range of ids; a word's own row weighs as much as one n-gram."""
-    starts, buckets = ngrams_in(vocabulary.data, vocabulary.offsets[ids.start : ids.stop + 1], *keys.ngrams)
-    return keys.of_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
+    starts, buckets = hash_stored_words(vocabulary.data, vocabulary.offsets[ids.start : ids.stop + 1], *keys.ngrams)
+    return keys.join_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
 
 
 def _cut_rows(n: int, columns: int) -> Iterator[slice]:

@@ -22,7 +22,7 @@ from daskw2v.objectives.cpu.scratch import Scratch, make_scratch, read_loss, scr
 from daskw2v.objectives.cpu.skip_gram import train_contexts
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, prefetch_row, store_int64
 from daskw2v.objectives.cpu.targets import PATHS, write_linked_path
-from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
+from daskw2v.sampling.pairs import Pairs, row_bits, unpack_center, unpack_context
 from daskw2v.types import UInt64Array
 
 MAX_CONTEXTS = 8  # contexts that are trained together
@@ -59,7 +59,7 @@ def _make_scratch(thread: int, width: int, groups: int) -> Scratch:
 def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any:
     """Train the pairs of a bucket step by step; return the summed loss."""
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
-    addresses, work, half = table_addresses(tables), scratch_addresses(scratch), half_of(pairs)
+    addresses, work, half = table_addresses(tables), scratch_addresses(scratch), row_bits(pairs)
     rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
     bounds = cut_steps(pairs)
     n = len(bounds) - 1
@@ -67,15 +67,15 @@ def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any
     for start in range(0, n, RUN - 1):
         last = min(start + RUN - 1, n)
         for i in range(start, min(last + 1, n)):  # the last step is listed for its prefetch only
-            center = center_of(pairs[bounds[i * stride % n]], half)
+            center = unpack_center(pairs[bounds[i * stride % n]], half)
             scratch.sizes[i - start] = write_linked_path(center, links, addresses, rows, signs, i - start)
         for i in range(start, last):
             step, next_step = i * stride % n, (i + 1) * stride % n
             first, end = bounds[step], bounds[step + 1]
             for k in range(first, end):
-                store_int64(work.contexts, k - first, source_row(addresses, context_of(pairs[k], half)))
+                store_int64(work.contexts, k - first, source_row(addresses, unpack_context(pairs[k], half)))
             for k in range(bounds[next_step], bounds[next_step + 1]):
-                prefetch_row(source_row(addresses, context_of(pairs[k], half)), addresses.width)
+                prefetch_row(source_row(addresses, unpack_context(pairs[k], half)), addresses.width)
             _train_listed(work, end - first, i - start, addresses.width, alpha, ())
     return read_loss(scratch)
 
@@ -83,13 +83,13 @@ def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any
 @kernel
 def cut_steps(pairs: Any) -> Any:
     """Return the bounds of the steps of a bucket, neighbours with one center, at most MAX_CONTEXTS, (n + 1,) int64."""
-    half, bounds = half_of(pairs), np.empty(len(pairs) + 1, np.int64)
+    half, bounds = row_bits(pairs), np.empty(len(pairs) + 1, np.int64)
     n, bounds[0] = 0, 0
     for i in range(1, len(pairs) + 1):
         if (
             i == len(pairs)
             or i - bounds[n] == MAX_CONTEXTS
-            or center_of(pairs[i], half) != center_of(pairs[i - 1], half)
+            or unpack_center(pairs[i], half) != unpack_center(pairs[i - 1], half)
         ):
             n += 1
             bounds[n] = i

@@ -18,15 +18,15 @@ from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import gpu_adds_four, make_warp_tables
 from daskw2v.objectives.cuda.batches import (
     group_size,
-    half_of,
     make_context_adder,
     make_context_reader,
     make_listed_trainer,
+    row_bits,
 )
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, find_stride
-from daskw2v.sampling.pairs import Pairs, center_of, context_of
+from daskw2v.sampling.pairs import Pairs, unpack_center, unpack_context
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, read_link
 
@@ -93,7 +93,7 @@ def compile_kernel(width: int, depth: int, adds_four: bool) -> WarpKernel:
         for i in range(n * warp // warps, n * (warp + 1) // warps):
             number = i * stride % n
             start, step = at(bounds, number), _Step(pairs, at(bounds, number + 1))
-            center = center_of(at(pairs, start), half_of(pairs))
+            center = unpack_center(at(pairs, start), row_bits(pairs))
             sync_warp()  # until all lanes have read the path
             n_nodes = _list_path(center, links, scratch, lane)
             sync_warp()
@@ -126,7 +126,7 @@ def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
 def _context_of(step: Any, batch: Any, item: Any) -> Any:
     """Return the row of an item's context; -1 if the step has no such item."""
     index = batch + item
-    return np.int32(context_of(at(step.pairs, index), half_of(step.pairs))) if index < step.stop else np.int32(-1)
+    return np.int32(unpack_context(at(step.pairs, index), row_bits(step.pairs))) if index < step.stop else np.int32(-1)
 
 
 @device

@@ -26,8 +26,8 @@ from daskw2v.objectives.cpu.hidden import EACH, OWN, Registers, make_registers, 
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch, read_loss, scratch_addresses
 from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
-from daskw2v.sampling.hierarchy import row_of_negative
-from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
+from daskw2v.sampling.hierarchy import draw_negative_row
+from daskw2v.sampling.pairs import Pairs, row_bits, unpack_center, unpack_context
 from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
@@ -161,7 +161,7 @@ def _write_batches(
     of constant length with unsigned indices become vector code.
     """
     pairs, source, output, row = items.pairs, tables.source, tables.output, 4 * tables.width
-    rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, half_of(items.pairs)
+    rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, row_bits(items.pairs)
     n, n_shared, width, n_items = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
     shared, tile = np.uint64(2 * ITEMS), np.uint64(len(registers.tile))
     apart = count_batches(len(pairs))
@@ -170,21 +170,21 @@ def _write_batches(
         states[i] = draw(items.key, first + i)
     for k in range(n_shared):
         for i in range(n):
-            rows[np.uint64(i) * width + shared + np.uint64(k)] = output + row_of_negative(states[i], k, words) * row
+            rows[np.uint64(i) * width + shared + np.uint64(k)] = output + draw_negative_row(states[i], k, words) * row
     start, step = np.uint64(first), np.uint64(apart)
     for i in range(np.uint64(n_complete)):
         offset = i * width
         for item in range(n_items):
-            rows[offset + item] = output + center_of(pairs[start + i + item * step], half) * row
+            rows[offset + item] = output + unpack_center(pairs[start + i + item * step], half) * row
         for item in range(n_items):
-            rows[offset + n_items + item] = source + context_of(pairs[start + i + item * step], half) * row
+            rows[offset + n_items + item] = source + unpack_context(pairs[start + i + item * step], half) * row
     for i in range(n_complete, n):
         offset = i * n_rows
         for item in range(ITEMS):
             index = item * apart + first + i
             pair = pairs[index if index < len(pairs) else first + i]  # an item that does not exist moves no row
-            rows[offset + item] = output + center_of(pair, half) * row
-            rows[offset + ITEMS + item] = source + context_of(pair, half) * row
+            rows[offset + item] = output + unpack_center(pair, half) * row
+            rows[offset + ITEMS + item] = source + unpack_context(pair, half) * row
         changes[i] |= _DIFFERS
     for k in range(shared, width, max(tile, np.uint64(1))):
         for i in range(n_complete):
@@ -201,7 +201,7 @@ def _write_batches(
             _write_signs(rows[offset : offset + n_rows], items.shared, n_inside, signs[i], registers)
             changes[i] //= _DIFFERS
         for item in range(0 if positive else ITEMS):
-            drawn = output + row_of_negative(states[i], items.shared + item, words) * row
+            drawn = output + draw_negative_row(states[i], items.shared + item, words) * row
             if item < n_inside:
                 own_sign = (item + 1) * len(registers.each) - 1
                 signs[i, -1, own_sign] = np.float32(0.0 if drawn == rows[offset + item] else -1.0)

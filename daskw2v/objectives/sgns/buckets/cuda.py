@@ -22,16 +22,16 @@ from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import gpu_adds_four, gradient, make_adder, make_warp_tables
 from daskw2v.objectives.cuda.batches import (
     group_size,
-    half_of,
     make_context_adder,
     make_context_reader,
     make_listed_trainer,
+    row_bits,
 )
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, count_batches
-from daskw2v.sampling.hierarchy import bits_of_negative
-from daskw2v.sampling.pairs import center_of, context_of, no_row
+from daskw2v.sampling.hierarchy import draw_negative_bits
+from daskw2v.sampling.pairs import missing_row, unpack_center, unpack_context
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import UInt64Array
 
@@ -127,7 +127,7 @@ def _list_targets(items: Any, positive: Any, batch: Any, words: Any, scratch: An
     for k in range(lane, items.shared + BATCH, LANES):
         item = k - items.shared
         # Casts: under the simulator these functions return Python's numbers
-        bits = np.uint64(bits_of_negative(state, k if item < 0 else k + batch % _SHARING * BATCH))
+        bits = np.uint64(draw_negative_bits(state, k if item < 0 else k + batch % _SHARING * BATCH))
         slot = np.uint64(below(bits, words.size))
         drawn = np.int32(choose(slot, words[slot], bits))
         if item < 0:
@@ -144,10 +144,10 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
     index = _item_index(items, batch, item)
     if index >= items.pairs.size:
         return np.int32(-2)
-    half = half_of(items.pairs)
+    half = row_bits(items.pairs)
     # Unsigned as well: else Numba compares both as float64
-    center = np.uint64(center_of(at(items.pairs, index), half))
-    return np.int32(-1) if center == np.uint64(no_row(half)) else np.int32(center)
+    center = np.uint64(unpack_center(at(items.pairs, index), half))
+    return np.int32(-1) if center == np.uint64(missing_row(half)) else np.int32(center)
 
 
 @device
@@ -155,7 +155,7 @@ def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return the row of an item's context; -1 if there is no such item."""
     index = _item_index(items, batch, item)
     exists = index < items.pairs.size
-    return np.int32(context_of(at(items.pairs, index), half_of(items.pairs))) if exists else np.int32(-1)
+    return np.int32(unpack_context(at(items.pairs, index), row_bits(items.pairs))) if exists else np.int32(-1)
 
 
 @device
