@@ -274,9 +274,15 @@ def night(work: Path, folders: list[Path]) -> int:
     inputs = [f"{folder}/*.txt" for folder in folders]
     with one_thread() as client:
         summary = retrain(
-            inputs, work=work, params=PARAMS, resources=RESOURCES, client=client, listener=None,
-            policy=Policy(keep=2), gates=Gates(min_stability=None, min_kept=None),
-        )  # fmt: skip
+            inputs,
+            work=work,
+            params=PARAMS,
+            resources=RESOURCES,
+            client=client,
+            listener=None,
+            policy=Policy(keep=2),
+            gates=Gates(min_stability=None, min_kept=None),
+        )
     if summary.outcome not in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):
         print(summary.message)
     return int(summary.outcome)

@@ -82,8 +82,16 @@ def measure(session: Session) -> None:
     options, edges = session.options, session.folder / "edges"
     session.text = f"{options.edges:,} edges of {options.nodes:,} nodes, drawn by a power law"
     write_edges(edges, options.edges, options.nodes)
-    columns = ("edges both ways", "partitions", "graph, s", "most MB", "walks, s", "most MB of walks", "M steps/s",
-               "digest")  # fmt: skip
+    columns = (
+        "edges both ways",
+        "partitions",
+        "graph, s",
+        "most MB",
+        "walks, s",
+        "most MB of walks",
+        "M steps/s",
+        "digest",
+    )
     table, digests = session.table("Walks", columns, ".2f"), set[str]()
     runs = [(counted(n, "worker"), n, options.memory, options.partitions) for n in options.workers]
     for name, n, memory, partitions in [*runs, ("in memory, 1 worker", 1, WHOLE, 1)]:

@@ -155,9 +155,10 @@ class Benchmark(NamedTuple):
         parser.add_argument("--rows", type=Path, help="file to which each row is added at once, as a line of JSON")
         parser.add_argument("--record", metavar="NAME", help="write benchmarks/results/NAME.json")
         parser.add_argument(
-            "--smoke", action="store_true",
+            "--smoke",
+            action="store_true",
             help="see whether all of it runs: least values of what is not given; such figures say nothing",
-        )  # fmt: skip
+        )
         given, _ = parser.parse_known_args(arguments)
         if unknown := self.smoke.values.keys() - vars(given).keys():
             raise ValueError(f"--smoke sets what is no option: {', '.join(sorted(unknown))}")

@@ -21,12 +21,19 @@ SIMILARITY = {
 }
 ANALOGIES = {"Google": ANALOGY[0], "BATS": _EVAL / "bats"}
 CATEGORIES = {
-    "BM (Battig)": "battig", "AP": "ap", "BLESS": "bless", "ESSLLI 1a": "esslli2008_1a", "ESSLLI 2c": "esslli2008_2c",
-}  # fmt: skip
+    "BM (Battig)": "battig",
+    "AP": "ap",
+    "BLESS": "bless",
+    "ESSLLI 1a": "esslli2008_1a",
+    "ESSLLI 2c": "esslli2008_2c",
+}
 _TEXTS = {
     "stsa": "sst2_train.tsv,sst2_dev.tsv,sst2_test.tsv",
-    "custrev": "cr.tsv", "mpqa": "mpqa.tsv", "rt": "mr.tsv", "subj": "subj.tsv",
-}  # fmt: skip
+    "custrev": "cr.tsv",
+    "mpqa": "mpqa.tsv",
+    "rt": "mr.tsv",
+    "subj": "subj.tsv",
+}
 TEXTS = {name: [_EVAL / file for file in files.split(",")] for name, files in _TEXTS.items()}
 NAMES = (*SIMILARITY, *ANALOGIES, *CATEGORIES, *TEXTS)
 FEW = {"WordSim353": "ws353", "Sim 999": "simlex999", "Mech Turk": "mturk287", "Google": "google_analogy"}

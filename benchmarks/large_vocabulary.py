@@ -130,9 +130,13 @@ def learn(
 ) -> None:
     """Train until the second pass has begun, stop, and go on."""
     params = Params(
-        min_count=1, vector_size=session.options.size, epochs=1, strategy="rotation", passes_per_epoch=2,
+        min_count=1,
+        vector_size=session.options.size,
+        epochs=1,
+        strategy="rotation",
+        passes_per_epoch=2,
         n_partitions=session.options.partitions,
-    )  # fmt: skip
+    )
     shares = list[float]()
 
     def stop(progress: Progress) -> None:

@@ -94,9 +94,13 @@ class Nights:
     def _timed(self, run: Callable[..., Any], work: Path, **how: Any) -> tuple[Any, list[Cell]]:
         took = stopwatch()
         found = run(
-            f"{self.text}/*.txt", work=work, params=self._setting.params, client=self._setting.client, listener=None,
+            f"{self.text}/*.txt",
+            work=work,
+            params=self._setting.params,
+            client=self._setting.client,
+            listener=None,
             **how,
-        )  # fmt: skip
+        )
         return found, [*took()]
 
 
@@ -151,9 +155,13 @@ class Week(Nights):
             self._session.wrong(f"day {name}: {summary.outcome.label} instead of {expected.label}: {summary.message}")
 
     def _row(
-        self, name: str, outcome: str | None, took: Iterable[Cell] = (), new: Vectors | None = None,
+        self,
+        name: str,
+        outcome: str | None,
+        took: Iterable[Cell] = (),
+        new: Vectors | None = None,
         before: Vectors | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         cells = [outcome, *took]
         if new is not None:
             words, known = set(new.vocabulary.words), set(before.vocabulary.words if before else ())
@@ -269,14 +277,18 @@ BENCHMARK = Benchmark(
     ("daskw2v/retraining",),
     Smoke(
         {
-            "days": 3, "seeds": [1], "garbage": ["letters"], "share": 0.03,
-            "params": {"epochs": 1}, "gates": {"max_drop": None},  # scores of so little text go up and down
+            "days": 3,
+            "seeds": [1],
+            "garbage": ["letters"],
+            "share": 0.03,
+            "params": {"epochs": 1},
+            "gates": {"max_drop": None},  # scores of so little text go up and down
         },
         ("A week", "stopped", "the same bits as before", "Cost of a night", "by from scratch"),
     ),
     add_arguments,
     measure,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

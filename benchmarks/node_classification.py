@@ -42,9 +42,17 @@ AVERAGES = ("micro", "macro")
 def lfr_graph(nodes: int, mixing: float, path: Path) -> np.ndarray:
     """Write a graph's edges; return each node's label."""
     graph = networkx.LFR_benchmark_graph(
-        nodes, tau1=2.5, tau2=1.5, mu=mixing, average_degree=12, max_degree=100, min_community=50, max_community=300,
-        max_iters=1000, seed=7,
-    )  # fmt: skip
+        nodes,
+        tau1=2.5,
+        tau2=1.5,
+        mu=mixing,
+        average_degree=12,
+        max_degree=100,
+        min_community=50,
+        max_community=300,
+        max_iters=1000,
+        seed=7,
+    )
     networkx.write_edgelist(graph, path, data=False)
     communities = {frozenset(graph.nodes[node]["community"]) for node in graph}
     labels = np.empty(nodes, np.int64)

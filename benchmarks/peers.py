@@ -64,9 +64,16 @@ def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     """Return what gensim calls the same training."""
     kind = KINDS[params.objective.name]
     same = (
-        "vector_size", "window", "shrink_windows", "min_count", "sample", "alpha", "min_alpha", "epochs",
+        "vector_size",
+        "window",
+        "shrink_windows",
+        "min_count",
+        "sample",
+        "alpha",
+        "min_alpha",
+        "epochs",
         "seed",
-    )  # fmt: skip
+    )
     return {
         **{name: getattr(params, name) for name in same},
         "ns_exponent": params.flat().get("ns_exponent") or NS_EXPONENT,

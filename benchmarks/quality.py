@@ -117,9 +117,11 @@ def measure(session: Session) -> None:
     if "gensim" in options.tools:
         session.peers["gensim"] = ABOUT["gensim"]
     place = Place(
-        write_text(folder / "wiki.txt", options.parts), folder / "work", Store(str(options.cache or folder / "cache")),
+        write_text(folder / "wiki.txt", options.parts),
+        folder / "work",
+        Store(str(options.cache or folder / "cache")),
         options.threads,
-    )  # fmt: skip
+    )
     heads = (head for name in NAMES for head in (name, f"{name}: over the first's"))
     table = session.table("Quality", ("alpha", *heads, "s"))
     for objective in options.objectives or KINDS:

@@ -87,9 +87,14 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
                 Spread.of(values) for values in ((one.seconds for one in several), (one.sent / MB for one in several))
             )
             table.row(
-                f"{name}: {n} worker(s)", took, seconds, seconds / took.middle, sent, expected.sent / MB,
+                f"{name}: {n} worker(s)",
+                took,
+                seconds,
+                seconds / took.middle,
+                sent,
+                expected.sent / MB,
                 *expected.seconds.values(),
-            )  # fmt: skip
+            )
 
 
 def constants(session: Session, text: Text, small: Text) -> Constants:

@@ -40,9 +40,18 @@ PLAIN = "plain"
 WIKI, ZIPF = "wiki", "zipf"
 STRATEGIES = ("averaging", "rotation")
 COLUMNS = (
-    "s", "speed-up", "processor s", "of plain", "training s", "speed-up of training", "processor s of training",
-    "of plain's training", "other than training, %", "sent, MB", "digest",
-)  # fmt: skip
+    "s",
+    "speed-up",
+    "processor s",
+    "of plain",
+    "training s",
+    "speed-up of training",
+    "processor s of training",
+    "of plain's training",
+    "other than training, %",
+    "sent, MB",
+    "digest",
+)
 
 
 class Run(NamedTuple):
@@ -103,13 +112,19 @@ def compare(session: Session, name: str, text: Sequence[Path], more: Mapping[str
         all_, used, training, used_training = map(Spread.of, zip(*(one.times for one in these), strict=True))
         table.row(
             key,
-            all_, plain[0] / all_.middle, used, used.middle / plain[1],
-            training, plain[2] / training.middle, used_training, used_training.middle / plain[3],
+            all_,
+            plain[0] / all_.middle,
+            used,
+            used.middle / plain[1],
+            training,
+            plain[2] / training.middle,
+            used_training,
+            used_training.middle / plain[3],
             round(statistics.median(one.other for one in these)),
             statistics.median(one.sent for one in these),
             these[0].digest,
             *(mean_of(one.scores[score] for one in these) for score in scores),
-        )  # fmt: skip
+        )
 
 
 def measure(session: Session) -> None:
@@ -146,13 +161,19 @@ BENCHMARK = Benchmark(
     ("daskw2v/training", "daskw2v/cluster", "daskw2v/kernels", "daskw2v/objectives", "daskw2v/sampling"),
     Smoke(
         {
-            "parts": 0.05, "types": 2000, "words": 20_000, "sizes": [16], "workers": [2], "threads": [2], "times": 1,
+            "parts": 0.05,
+            "types": 2000,
+            "words": 20_000,
+            "sizes": [16],
+            "workers": [2],
+            "threads": [2],
+            "times": 1,
         },
         (WIKI, ZIPF, PLAIN, "averaging, 2 workers of 2 threads", "rotation, 2 workers of 2 threads"),
     ),
     add_arguments,
     measure,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -216,16 +216,21 @@ BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v/features", "daskw2v/objectives", "daskw2v/models"),
     Smoke(
-        {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "kept": [1000],
-         "part_sizes": [2]},
+        {"parts": 0.1, "epochs": 1, "seeds": [1], "held": 50, "buckets": 20_000, "kept": [1000], "part_sizes": [2]},
         (
-            "plain", "n-grams fitted", "1000 of them kept", "1000 fitted alone", "2 a byte", "prior_count=2000",
-            "prior_count=0", "fastText",
+            "plain",
+            "n-grams fitted",
+            "1000 of them kept",
+            "1000 fitted alone",
+            "2 a byte",
+            "prior_count=2000",
+            "prior_count=0",
+            "fastText",
         ),
     ),
     add_arguments,
     measure,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -181,9 +181,22 @@ def test_sources__name_gpus_in_their_own_modules_alone(trees):
 # What is asked of a filesystem of fsspec: each takes a name as it is, where `rm`, `cat`, `get`, `put`, `copy`, `mv` and
 # others take it for a pattern
 LITERAL = {
-    "cat_file", "exists", "find", "info", "invalidate_cache", "isdir", "isfile", "ls", "makedirs", "open", "pipe_file",
-    "protocol", "size", "transaction", "unstrip_protocol",
-}  # fmt: skip
+    "cat_file",
+    "exists",
+    "find",
+    "info",
+    "invalidate_cache",
+    "isdir",
+    "isfile",
+    "ls",
+    "makedirs",
+    "open",
+    "pipe_file",
+    "protocol",
+    "size",
+    "transaction",
+    "unstrip_protocol",
+}
 EXPANDING = {"store/literal.py": None, "corpus/sources.py": {"glob"}}  # where there may be others: any, or these
 FSSPEC = {"fsspec.core.has_magic", "fsspec.core.url_to_fs", "zarr.storage.FsspecStore"}
 
@@ -279,20 +292,32 @@ def test_sources__branch_on_no_name_of_an_axis(trees):
 @pytest.mark.parametrize(
     "source",
     [
-        "params.objective in ('sg_hs', 'cbow_hs')", "'cuda' == resources.device", "x != 'rotation' or y",
-        "strategy.name == ROTATION.name", "strategy is ROTATION", "TRAINING[params.strategy](params)",
-        "match device:\n case 'cuda': pass", "name not in {'normalize': 1}",
+        "params.objective in ('sg_hs', 'cbow_hs')",
+        "'cuda' == resources.device",
+        "x != 'rotation' or y",
+        "strategy.name == ROTATION.name",
+        "strategy is ROTATION",
+        "TRAINING[params.strategy](params)",
+        "match device:\n case 'cuda': pass",
+        "name not in {'normalize': 1}",
     ],
-)  # fmt: skip
+)
 def test_branches_on_axes__are_found(source):
     assert list(branches_on_axes(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
     "source",
-    ["params.negative_sharing == 'shared'", "find_strategy(params.strategy)", "device='cuda'", "{'cpu': 1, 'cuda': 2}",
-     "name in registry", "strategy.name == name", "tables['input']"],
-)  # fmt: skip
+    [
+        "params.negative_sharing == 'shared'",
+        "find_strategy(params.strategy)",
+        "device='cuda'",
+        "{'cpu': 1, 'cuda': 2}",
+        "name in registry",
+        "strategy.name == name",
+        "tables['input']",
+    ],
+)
 def test_branches_on_axes__are_no_others(source):
     assert not list(branches_on_axes(ast.parse(source)))
 
@@ -367,22 +392,33 @@ def test_tests__replace_few_private_names():
 @pytest.mark.parametrize(
     "source",
     [
-        "monkeypatch.setattr(module, '_SIZE', 3)", "monkeypatch.setattr('a.b._SIZE', 3)", "mock.patch('a._b.c._d')",
-        "mock.patch.object(module, '_find')", "mock.patch.multiple(module, SIZE=3, _find=None)",
-        "client.run(setattr, module, '_SIZE', 3)", "a._b = 3", "a, b._c = 1, 2",
-        "monkeypatch.setattr(module._held, 'size', 3)", "monkeypatch.setitem(registry._added, 'name', 3)",
+        "monkeypatch.setattr(module, '_SIZE', 3)",
+        "monkeypatch.setattr('a.b._SIZE', 3)",
+        "mock.patch('a._b.c._d')",
+        "mock.patch.object(module, '_find')",
+        "mock.patch.multiple(module, SIZE=3, _find=None)",
+        "client.run(setattr, module, '_SIZE', 3)",
+        "a._b = 3",
+        "a, b._c = 1, 2",
+        "monkeypatch.setattr(module._held, 'size', 3)",
+        "monkeypatch.setitem(registry._added, 'name', 3)",
         "def f():\n for name in ['_a']:\n  patch.setattr(module, name, 3)",
     ],
-)  # fmt: skip
+)
 def test_private_patches__are_found(source):
     assert len(list(private_patches(ast.parse(source)))) == 1
 
 
 @pytest.mark.parametrize(
     "source",
-    ["monkeypatch.setattr(module, 'SIZE', 3)", "self._a = 3", "pair._replace(a=3)", "patch.setattr(a, '__len__', 3)",
-     "def f():\n for name in ['a']:\n  patch.setattr(module, name, 3)"],
-)  # fmt: skip
+    [
+        "monkeypatch.setattr(module, 'SIZE', 3)",
+        "self._a = 3",
+        "pair._replace(a=3)",
+        "patch.setattr(a, '__len__', 3)",
+        "def f():\n for name in ['a']:\n  patch.setattr(module, name, 3)",
+    ],
+)
 def test_private_patches__are_no_others(source):
     assert not list(private_patches(ast.parse(source)))
 

@@ -18,8 +18,12 @@ def run(script, *options, code=0, error="Error: "):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, ROOT / "pipelines" / script, *options],
-        env=environment, capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     if code == 2:

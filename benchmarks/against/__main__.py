@@ -120,11 +120,14 @@ def settings(objectives: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return Params of objectives by all strategies; some are refused."""
     return {
         f"{objective} by {strategy}": {
-            **SMALL, "objective": objective.partition(",")[0], "strategy": strategy.partition(",")[0],
-            **OBJECTIVES[objective], **STRATEGIES[strategy],
+            **SMALL,
+            "objective": objective.partition(",")[0],
+            "strategy": strategy.partition(",")[0],
+            **OBJECTIVES[objective],
+            **STRATEGIES[strategy],
         }
         for objective, strategy in product(objectives, STRATEGIES)
-    }  # fmt: skip
+    }
 
 
 def compare_bits(before: Tree, now: Tree, session: Session) -> None:

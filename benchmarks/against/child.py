@@ -24,9 +24,13 @@ def called(name: str, text: str, work: Path, setting: dict[str, Any], listener: 
     """Call train or retrain on a cluster of one thread in this process."""
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         return getattr(daskw2v, name)(
-            text, work=str(work), params=Params(**setting), resources=Resources(threads=1, **resources),
-            client=client, listener=listener,
-        )  # fmt: skip
+            text,
+            work=str(work),
+            params=Params(**setting),
+            resources=Resources(threads=1, **resources),
+            client=client,
+            listener=listener,
+        )
 
 
 def newest(work: Path) -> Path:

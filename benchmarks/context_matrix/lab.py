@@ -65,9 +65,14 @@ class Setting:
         matrix = {"strategy": "columns", "context_size": self.context_size, **(AS_PAPER if self.as_paper else {})}
         of_objective = {"strategy": "averaging"} if objective == "sgns" else matrix
         base = {
-            "min_count": MIN_COUNT, "window": 2, "shrink_windows": False, "negative": 5, "sample": self.sample,
-            "vector_size": self.vector_size, "epochs": self.epochs,
-        }  # fmt: skip
+            "min_count": MIN_COUNT,
+            "window": 2,
+            "shrink_windows": False,
+            "negative": 5,
+            "sample": self.sample,
+            "vector_size": self.vector_size,
+            "epochs": self.epochs,
+        }
         return params_of(objective, **{**base, **of_objective, **changes})
 
     def vanilla(self, **changes: Any) -> Vanilla:

@@ -83,10 +83,13 @@ def summary(session: Session, found: Mapping[str, Mapping[str, Spread]]) -> None
         BETTER,
         "W2V-CL against the others",
         (
-            "sets", "W2V-CL at least as good in", "mean of all, W2V-CL less theirs", "their core-s / W2V-CL's",
+            "sets",
+            "W2V-CL at least as good in",
+            "mean of all, W2V-CL less theirs",
+            "their core-s / W2V-CL's",
             "the same, with the matrix",
         ),
-    )  # fmt: skip
+    )
     table.row("paper: W2V-Vanilla", BETTER["sets"], BETTER["W2V-CL is better in"], None, FASTER["W2V-CL, 1 GPU"], None)
     ours = found[OURS]
     for name, scores in found.items():

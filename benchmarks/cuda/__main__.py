@@ -79,15 +79,24 @@ BENCHMARK = Benchmark(
     ("daskw2v/kernels/cuda", "daskw2v/objectives", "daskw2v/sampling", "daskw2v/training/devices"),
     Smoke(
         {
-            "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90], "vocabularies": [1000],
-            "tokens": 20_000, "fewest": 32, "epochs": 1, "seeds": [1], "words": 60,
+            "parts": 0.1,
+            "times": 1,
+            "dims": [16],
+            "kernels": ["sgns"],
+            "capabilities": [90],
+            "vocabularies": [1000],
+            "tokens": 20_000,
+            "fewest": 32,
+            "epochs": 1,
+            "seeds": [1],
+            "words": 60,
         },
         ("Kernels", "Batching", "Bytes"),
     ),
     add_arguments,
     measure,
     Bench,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

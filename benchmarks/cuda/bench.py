@@ -60,9 +60,10 @@ def drawn(n_words: int, n_tokens: int) -> Corpus:
     """Return a text that is drawn by Zipf's law."""
     counts = zipf_counts(n_words, n_tokens)
     return Corpus(
-        f"Zipf, {n_words:,} words", counts,
+        f"Zipf, {n_words:,} words",
+        counts,
         lambda params: Words(zipf_segment(counts, n_tokens, params.sample), n_tokens),
-    )  # fmt: skip
+    )
 
 
 @dataclass

@@ -14,8 +14,9 @@ def correctness(bench: Bench) -> None:
     table = bench.table(
         f"Correctness: one warp, {n_tokens:,} words, against float64; largest difference over the largest move, and of "
         "the loss",
-        ("rows", "loss"), ".1e",
-    )  # fmt: skip
+        ("rows", "loss"),
+        ".1e",
+    )
     for name in KERNELS:
         for d in bench.options.dims:
             case = case_of(name, Setting(d), n_tokens)

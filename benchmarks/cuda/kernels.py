@@ -44,14 +44,19 @@ def kernels(bench: Bench) -> None:
     table = bench.table(
         f"Kernels, compiled for window {plain.window}, negative {plain.negative}; instructions of PTX a word (buckets: "
         "a pair, context_matrix: a column of a row)",
-        ("registers", "spilled, bytes", "shared, bytes", "warps of a multiprocessor", "instructions"), ",.0f",
-    )  # fmt: skip
+        ("registers", "spilled, bytes", "shared, bytes", "warps of a multiprocessor", "instructions"),
+        ",.0f",
+    )
     for name in bench.options.kernels:
         for vector_size in bench.options.dims:
             for capability in (divmod(number, 10) for number in bench.options.capabilities):
                 setting = Setting(vector_size, capability)
                 code = compiled(name, setting)
                 table.row(
-                    f"{name}, d={vector_size}, sm_{capability[0]}{capability[1]}", code.registers, code.spilled,
-                    code.shared, room_of(name, code, capability), instructions_of(name, setting),
-                )  # fmt: skip
+                    f"{name}, d={vector_size}, sm_{capability[0]}{capability[1]}",
+                    code.registers,
+                    code.spilled,
+                    code.shared,
+                    room_of(name, code, capability),
+                    instructions_of(name, setting),
+                )

@@ -60,8 +60,9 @@ def speed(bench: Bench) -> None:
     """Print million words/s, for figures 6 and 7 of paper 004 and 1 and 2 of paper 001."""
     table = bench.table(
         "Speed: d=128, N=5, million words/s",
-        ("kernel: before subsampling", "kernel: trained", f"task of {cores()} thread(s): before subsampling"), ".1f",
-    )  # fmt: skip
+        ("kernel: before subsampling", "kernel: trained", f"task of {cores()} thread(s): before subsampling"),
+        ".1f",
+    )
     for corpus in bench.corpora:
         for mode, how in modes_of(5).items():
             for sample in SAMPLES:

@@ -79,9 +79,14 @@ def run_piece(
     with results.path(piece.name, "log").open("a") as log:
         # A group of its own, so that all of it can be stopped, but of our session, so that it ends with us
         process = subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, process_group=0,
-        )  # fmt: skip
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -68,8 +68,16 @@ BENCHMARK = Benchmark(
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training"),
     Smoke(
         {
-            "parts": 0.2, "time_parts": 0.1, "times": 1, "epochs": 1, "seeds": [1], "tools": [*ABOUT],
-            "workers": [1, 2], "vector_size": 16, "partitions": 2, "texts": ["stsa", "custrev"],
+            "parts": 0.2,
+            "time_parts": 0.1,
+            "times": 1,
+            "epochs": 1,
+            "seeds": [1],
+            "tools": [*ABOUT],
+            "workers": [1, 2],
+            "vector_size": 16,
+            "partitions": 2,
+            "texts": ["stsa", "custrev"],
         },
         ("paper",),
         tuple((number,) for number in PAPERS),
@@ -77,7 +85,7 @@ BENCHMARK = Benchmark(
     add_arguments,
     measure,
     Session,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -44,10 +44,14 @@ def times(session: Session) -> None:
         "figures 1 and 2, section 4.2",
         "time by cached rows; the paper's is of its whole run, with the best number of cores",
         (
-            "paper: s", "paper: times as long as 31 rows", "paper: saved over no rows, at least",
-            "here: s an epoch", "here: times as long as 31 rows", "here: saved over no rows",
+            "paper: s",
+            "paper: times as long as 31 rows",
+            "paper: saved over no rows, at least",
+            "here: s an epoch",
+            "here: times as long as 31 rows",
+            "here: saved over no rows",
         ),
-    )  # fmt: skip
+    )
     for n in sorted(session.options.threads):
         most = n == max(session.options.threads)
         chosen = ROWS if n > 1 else ROWS[:1]  # a thread alone caches nothing

@@ -87,9 +87,14 @@ def times(session: Session) -> None:
     for run, several in found.items():
         name, _ = run.rsplit(", ", 1)
         table.row(
-            run, SECONDS.get(name), SPEEDUPS.get(name), seconds[run], alone / seconds[run].middle,
-            Spread.of(one.dealing for one in several), Spread.of(one.sent / MB for one in several),
-        )  # fmt: skip
+            run,
+            SECONDS.get(name),
+            SPEEDUPS.get(name),
+            seconds[run],
+            alone / seconds[run].middle,
+            Spread.of(one.dealing for one in several),
+            Spread.of(one.sent / MB for one in several),
+        )
 
 
 def run(session: Session) -> None:

@@ -24,10 +24,17 @@ PARTS = 3  # of the corpus, at most, for figures 14 to 21
 def run(session: Session) -> None:
     options, d = session.options, session.options.vector_size
     setting = Setting(
-        judge_of(options.classifier, options.texts), vector_size=d, seeds=session.seeds(1), context_size=1024,
-        context_sizes=(64, 256, 1024), alphas=(0.005,), gathers=(16, 64), time_columns=256, subword_size=d,
+        judge_of(options.classifier, options.texts),
+        vector_size=d,
+        seeds=session.seeds(1),
+        context_size=1024,
+        context_sizes=(64, 256, 1024),
+        alphas=(0.005,),
+        gathers=(16, 64),
+        time_columns=256,
+        subword_size=d,
         subword_columns=1024,
-    )  # fmt: skip
+    )
     with lab_of(session, min(options.parts, PARTS)) as lab:
         for table in TABLES.values():
             table(session, setting, lab)

@@ -128,12 +128,19 @@ def measured_scaling() -> str:
         threads.number("One worker", f"three times 100 MB, {how}, 2 threads", "speed-up of training")
         for how in ("one replica", "rotation")
     )
-    return "\n".join([
-        *lines, "", *record.notes, "",
-        f"Two threads of one worker, the same 100 MB three times: one replica {plain:.2f} times as fast as on one thread, since",
-        f"threads write the same rows; `rotation` {turned:.2f} times, with the same bits on any number of threads.",
-        "So `auto` takes it on one worker of several threads.", "", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            *lines,
+            "",
+            *record.notes,
+            "",
+            f"Two threads of one worker, the same 100 MB three times: one replica {plain:.2f} times as fast as on one thread, since",
+            f"threads write the same rows; `rotation` {turned:.2f} times, with the same bits on any number of threads.",
+            "So `auto` takes it on one worker of several threads.",
+            "",
+            "",
+        ]
+    )
 
 
 def forecast_scaling() -> str:

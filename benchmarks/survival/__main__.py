@@ -181,15 +181,17 @@ BENCHMARK = Benchmark(
     ("daskw2v/store", "daskw2v/cluster", "daskw2v/training", "daskw2v/retraining"),
     Smoke(
         {
-            "faults": ["a worker is killed", "the client is killed"], "strategies": ["averaging"],
-            "stages": ["train, early"], "tokens": 100_000,
+            "faults": ["a worker is killed", "the client is killed"],
+            "strategies": ["averaging"],
+            "stages": ["train, early"],
+            "tokens": 100_000,
         },
         ("tried", "survived"),
         ((), ("--soak", "1"), ("--strategies", NIGHT, "--faults", "client and cluster are killed")),
     ),
     add_arguments,
     measure,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -50,8 +50,11 @@ class Job:
         """Return what stands for the bits of the version, and for a night for its name."""
         rules = Resources(**self.resources, scheduler=self.scheduler)
         how: dict[str, Any] = {
-            "work": self.work, "params": Params(**self.params), "resources": rules, "listener": tell,
-        }  # fmt: skip
+            "work": self.work,
+            "params": Params(**self.params),
+            "resources": rules,
+            "listener": tell,
+        }
         if self.night:
             summary = retrain(self.text, gates=OPEN, **how)
             if summary.outcome not in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):

@@ -11,8 +11,15 @@ from benchmarks.survival.flaky import ALONE, FULL, MOODS, MUTE, set_mood
 from benchmarks.survival.trial import Trial
 
 SPOILT = ("first byte", "middle byte", "last byte", "cut short", "emptied", "lost")
-S3_FAULTS = {"503": "fail", "500": "error", "slow": "slow", "no answer": "stall", "answers are cut": "half",
-             "puts are done twice": "twice", "gone": "vanish"}  # fmt: skip
+S3_FAULTS = {
+    "503": "fail",
+    "500": "error",
+    "slow": "slow",
+    "no answer": "stall",
+    "answers are cut": "half",
+    "puts are done twice": "twice",
+    "gone": "vanish",
+}
 _ILL = 4.0  # seconds that a store is ill, or a worker stands still
 Strike = Callable[[Trial], None]
 

@@ -85,9 +85,11 @@ class ObjectStore:
         program = [sys.executable, str(ROOT / "tests" / "hosts" / "object_store.py"), str(port)]
         self._process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.options: dict[str, Any] = {
-            "key": "a-key", "secret": "a-secret", "endpoint_url": self._url,
+            "key": "a-key",
+            "secret": "a-secret",
+            "endpoint_url": self._url,
             "config_kwargs": {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}},
-        }  # fmt: skip
+        }
         until = time.monotonic() + 60
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:

@@ -14,16 +14,19 @@ def test_races__have_one_holder_each(tmp_path):
     assert all(counts.keys() == {1} for counts in found.values())
 
 
-@pytest.mark.parametrize(("second", "code", "changed", "kinds"), [
-    ("publish 2", 2, {}, [REFUSED]),
-    ("publish 2", 1, {}, [OTHER]),
-    ("publish 2", 2, {"served": "v0001-a"}, [REFUSED, OLDER]),
-    ("publish 2", 0, {"served": "v0003-a"}, [FINISHED, OLDER]),
-    ("rollback", 0, {"served": "v0003-a"}, [FINISHED]),
-    ("rollback", 0, {"served": "v0001-a", "versions": set()}, [FINISHED, OLDER, LOST]),
-    ("night", 2, {"damage": {"v0002-b"}}, [REFUSED, LOST]),
-    ("night", 0, {"files": set()}, [FINISHED, LOST]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("second", "code", "changed", "kinds"),
+    [
+        ("publish 2", 2, {}, [REFUSED]),
+        ("publish 2", 1, {}, [OTHER]),
+        ("publish 2", 2, {"served": "v0001-a"}, [REFUSED, OLDER]),
+        ("publish 2", 0, {"served": "v0003-a"}, [FINISHED, OLDER]),
+        ("rollback", 0, {"served": "v0003-a"}, [FINISHED]),
+        ("rollback", 0, {"served": "v0001-a", "versions": set()}, [FINISHED, OLDER, LOST]),
+        ("night", 2, {"damage": {"v0002-b"}}, [REFUSED, LOST]),
+        ("night", 0, {"files": set()}, [FINISHED, LOST]),
+    ],
+)
 def test_kinds__are_what_the_first_host_did(second, code, changed, kinds):
     assert fencing.kinds_of(second, code, TAKEN, BEFORE, BEFORE._replace(**changed)) == kinds
 

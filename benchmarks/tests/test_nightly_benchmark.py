@@ -36,9 +36,14 @@ def setting(client, tmp_path):
     policy = Policy(old_share=0.1, alpha=0.1, epochs=5, anchor=0.0)  # a bad day leaves its marks
     resources, gates = Resources(threads=1, block_size="64 KiB"), survival.OPEN.replace(min_stability=0.95)
     return nightly.Setting(
-        params, resources, client, policy, gates,
-        lambda vectors: evaluate(vectors, [topics]).scores(), ("topics",),
-    )  # fmt: skip
+        params,
+        resources,
+        client,
+        policy,
+        gates,
+        lambda vectors: evaluate(vectors, [topics]).scores(),
+        ("topics",),
+    )
 
 
 def test_week__tells_garbage_that_is_served_from_what_a_gate_stops(tmp_path, setting):
@@ -53,12 +58,17 @@ def test_week__tells_garbage_that_is_served_from_what_a_gate_stops(tmp_path, set
     found = {row.name: row.cells for row in table.rows}
     outcomes = {name: row["outcome"].partition(":")[0] for name, row in found.items() if row["outcome"] is not None}
     assert outcomes == {
-        "0": "published", "1": "published", "2, letters": "published", "2, shuffled": "stopped", "3": "nothing_new",
+        "0": "published",
+        "1": "published",
+        "2, letters": "published",
+        "2, shuffled": "stopped",
+        "3": "nothing_new",
         "3, rollback": "the same bits as before",
-    }  # fmt: skip
+    }
     assert [problem.partition(":")[2][:32] for problem in session.problems] == [
-        " published instead of stopped: v", " garbage was served"
-    ]  # fmt: skip
+        " published instead of stopped: v",
+        " garbage was served",
+    ]
     assert (found["1"]["words"], found["1"]["entered"], found["1"]["left"]) == (134, 1, 0)
     assert found["2, letters"]["entered"] > 1000
     assert found["1"]["topics"] > 0.8

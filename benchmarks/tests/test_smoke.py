@@ -44,8 +44,10 @@ def test_smoke__begins_anywhere_and_names_what_it_leaves_out(called, capsys, bud
     assert f"{len(expected)} runs" in printed
 
 
-GOOD = [{"table": "Speed", "name": "ours", "cells": {"words": [2.0, 1.0, 3.0], "of": None}},
-        {"table": "Speed", "name": "theirs", "cells": {"words": 1, "of": 0.5}}]  # fmt: skip
+GOOD = [
+    {"table": "Speed", "name": "ours", "cells": {"words": [2.0, 1.0, 3.0], "of": None}},
+    {"table": "Speed", "name": "theirs", "cells": {"words": 1, "of": 0.5}},
+]
 
 
 @pytest.mark.parametrize(

@@ -146,27 +146,33 @@ def test_command__that_means_nothing_is_refused_in_one_line(run, model, tmp_path
     assert [name for name in sorted(path.name for path in tmp_path.iterdir()) if name != "work"] == before
 
 
-@pytest.mark.parametrize(("name", "value", "message"), [
-    ("DASKW2V_EPOCHS", "many", "Invalid value for '--epochs'"),
-    ("DASKW2V_EPOCHS", "-1", "epochs=-1 is not an integer >= 1"),
-    ("DASKW2V_SHRINK_WINDOWS", "maybe", "'maybe' is not a valid boolean"),
-    ("DASKW2V_CONFIG", "none.toml", "File 'none.toml' does not exist"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("DASKW2V_EPOCHS", "many", "Invalid value for '--epochs'"),
+        ("DASKW2V_EPOCHS", "-1", "epochs=-1 is not an integer >= 1"),
+        ("DASKW2V_SHRINK_WINDOWS", "maybe", "'maybe' is not a valid boolean"),
+        ("DASKW2V_CONFIG", "none.toml", "File 'none.toml' does not exist"),
+    ],
+)
 def test_environment__is_checked_as_options_are(run, name, value, message):
     assert message in refusal(run(*TRAIN, env={name: value}))
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"epochs = 0", "epochs=0 is not an integer >= 1"),
-    (b"epochs = '5'", "epochs='5' is not an integer >= 1"),
-    (b"epochs = nan", "epochs=nan is not an integer >= 1"),
-    (b"eval_similarity = 'ws353.tsv'", "eval_similarity='ws353.tsv' is not a list of URLs or paths"),
-    (b"storage_options = ['hunter2']", "storage_options=a list (not shown: it may hold secrets) is not a mapping"),
-    (b"epoch = 5", "c.toml sets epoch, which is not a parameter. The names are: tokenizer"),
-    (b"epochs 5", "c.toml is not TOML: "),
-    (b"epochs = 5\nepochs = 6", "c.toml is not TOML: "),
-    (b"column = '\xff'", "c.toml is not TOML: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"epochs = 0", "epochs=0 is not an integer >= 1"),
+        (b"epochs = '5'", "epochs='5' is not an integer >= 1"),
+        (b"epochs = nan", "epochs=nan is not an integer >= 1"),
+        (b"eval_similarity = 'ws353.tsv'", "eval_similarity='ws353.tsv' is not a list of URLs or paths"),
+        (b"storage_options = ['hunter2']", "storage_options=a list (not shown: it may hold secrets) is not a mapping"),
+        (b"epoch = 5", "c.toml sets epoch, which is not a parameter. The names are: tokenizer"),
+        (b"epochs 5", "c.toml is not TOML: "),
+        (b"epochs = 5\nepochs = 6", "c.toml is not TOML: "),
+        (b"column = '\xff'", "c.toml is not TOML: "),
+    ],
+)
 def test_config__is_checked_as_options_are(run, tmp_path, content, message):
     (tmp_path / "c.toml").write_bytes(content)
     line = refusal(run(*TRAIN, "--config", "c.toml"))

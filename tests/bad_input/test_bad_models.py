@@ -79,25 +79,45 @@ def test_version__that_is_not_finished_is_no_model(model):
         Vectors.open(model.url.rsplit("/models", 1)[0])
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"", "manifest.json is not JSON"),
-    (b"{", "manifest.json is not JSON"),
-    (b"\xff\xfe\0", "manifest.json is not JSON"),
-    (b"[]", "has format_version=None; this daskw2v reads 1. Open it with the daskw2v that wrote it"),
-    (b"{}", "has format_version=None; this daskw2v reads 1"),
-    (b'{"format_version": 2, "tables": {}}', "has format_version=2; this daskw2v reads 1. Open it with the daskw2v"),
-    (b'{"format_version": "1"}', "has format_version='1'; this daskw2v reads 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "manifest.json is not JSON"),
+        (b"{", "manifest.json is not JSON"),
+        (b"\xff\xfe\0", "manifest.json is not JSON"),
+        (b"[]", "has format_version=None; this daskw2v reads 1. Open it with the daskw2v that wrote it"),
+        (b"{}", "has format_version=None; this daskw2v reads 1"),
+        (
+            b'{"format_version": 2, "tables": {}}',
+            "has format_version=2; this daskw2v reads 1. Open it with the daskw2v",
+        ),
+        (b'{"format_version": "1"}', "has format_version='1'; this daskw2v reads 1"),
+    ],
+)
 def test_manifest__of_another_format_is_refused(model, content, message):
     model.write_bytes("manifest.json", content)
     with pytest.raises(StoreError, match=message):
         Vectors.open(model.url)
 
 
-@pytest.mark.parametrize("name", [
-    b"", b"nothing", b"v0002-b", b"../../elsewhere", b"/etc", b"v0001-../../../elsewhere", b"v0001-a/../v0001-a",
-    b"v0001-a/", b"..", b".", b"\xff\xfe", b"\nv0001-a", b"a\0b",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"",
+        b"nothing",
+        b"v0002-b",
+        b"../../elsewhere",
+        b"/etc",
+        b"v0001-../../../elsewhere",
+        b"v0001-a/../v0001-a",
+        b"v0001-a/",
+        b"..",
+        b".",
+        b"\xff\xfe",
+        b"\nv0001-a",
+        b"a\0b",
+    ],
+)
 def test_latest__that_names_no_version_is_refused_and_leads_nowhere(model, tmp_path, name):
     elsewhere = Store(str(tmp_path / "elsewhere"))
     elsewhere.write_manifest({"tables": {}})
@@ -120,10 +140,18 @@ def write_latest(model, content):
     models.write_bytes("LATEST", content)
 
 
-@pytest.mark.parametrize("values", [
-    ROWS.astype(np.float64), ROWS.astype(np.float16), ROWS.astype(np.int32), ROWS[0], ROWS[:, :, None],
-    ROWS[None, None],
-], ids=lambda values: f"{values.dtype} {values.shape}")  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        ROWS.astype(np.float64),
+        ROWS.astype(np.float16),
+        ROWS.astype(np.int32),
+        ROWS[0],
+        ROWS[:, :, None],
+        ROWS[None, None],
+    ],
+    ids=lambda values: f"{values.dtype} {values.shape}",
+)
 def test_table__of_another_type_or_shape_is_refused(model, opened, values):
     replace_table(model, values)
     with pytest.raises(StoreError, match=r"input.* (is of type|has type|is of shape) .*It is damaged, or not"):
@@ -158,14 +186,17 @@ def test_vocabulary__that_is_missing_is_told(model, opened):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"offsets": [0, 3, 6, 11, 15, 18]}, "5 counts .*, 6 offsets .* over 19 bytes"),
-    ({"offsets": [1, 3, 6, 11, 15, 19]}, "6 offsets .* over 19 bytes"),
-    ({"offsets": [0, 6, 3, 11, 15, 19]}, "6 offsets .* over 19 bytes"),
-    ({"offsets": [0, 3, 6, 11, 19]}, "5 counts .*, 5 offsets"),
-    ({"kind": np.int32}, r"5 counts \(int32\), 6 offsets \(int32\)"),
-    ({"kind": np.float64}, r"5 counts \(float64\), 6 offsets \(float64\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"offsets": [0, 3, 6, 11, 15, 18]}, "5 counts .*, 6 offsets .* over 19 bytes"),
+        ({"offsets": [1, 3, 6, 11, 15, 19]}, "6 offsets .* over 19 bytes"),
+        ({"offsets": [0, 6, 3, 11, 15, 19]}, "6 offsets .* over 19 bytes"),
+        ({"offsets": [0, 3, 6, 11, 19]}, "5 counts .*, 5 offsets"),
+        ({"kind": np.int32}, r"5 counts \(int32\), 6 offsets \(int32\)"),
+        ({"kind": np.float64}, r"5 counts \(float64\), 6 offsets \(float64\)"),
+    ],
+)
 def test_vocabulary__whose_arrays_contradict_each_other_is_refused(model, opened, wrong, message):
     replace_words(model, **wrong)
     with pytest.raises(VocabularyError, match=rf"The vocabulary at .* is damaged: .*{message}.*run train again"):
@@ -253,9 +284,18 @@ def test_byte_order__of_another_machine_is_read_right_in_partitions(model, opene
     assert np.array_equal(opened()[WORDS], ROWS)
 
 
-@pytest.mark.parametrize("matrix", [
-    None, "matrix", ROWS[:4], ROWS[0], ROWS[:, :, None], ROWS.astype(complex),
-], ids=lambda matrix: type(matrix).__name__ + str(np.shape(matrix)))  # fmt: skip
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        None,
+        "matrix",
+        ROWS[:4],
+        ROWS[0],
+        ROWS[:, :, None],
+        ROWS.astype(complex),
+    ],
+    ids=lambda matrix: type(matrix).__name__ + str(np.shape(matrix)),
+)
 def test_vectors__must_be_a_matrix_of_real_numbers(matrix):
     with pytest.raises(ParameterError, match=r"Vectors of shape .* and type .* for 5 words\. Give a matrix of float32"):
         Vectors(Vocabulary.from_words(WORDS, [1] * 5), matrix)

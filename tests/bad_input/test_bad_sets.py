@@ -44,7 +44,7 @@ BAD_LINES = {  # by kind: lines that mean nothing, and what to write
     "analogy": (["one", "one two three", "one two three four five", "one\t", "\0"], "Write four words in each line"),
     "categorization": (["one", "one\t", "\tnumber", "one\ttwo\tthree", "one two", "\0"], "Write word<TAB>class"),
     "classification": (["good", "good\t", "\tone", "good one", "\0"], "Write label<TAB>text in each line"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, (lines, _) in BAD_LINES.items() for line in lines])
@@ -72,13 +72,16 @@ def test_set__of_nothing_has_no_score(tmp_path, kind, content):
     assert set(evaluate(VECTORS, **{kind: [tmp_path / "set.tsv"]}).scores().values()) == {None}
 
 
-@pytest.mark.parametrize(("kind", "message"), [
-    ("similarity", rf"folder cannot be read: .*Is a directory.*{READ}"),
-    ("analogy", r"folder contains no file named .*\. Give the folder that contains the set's files"),
-    ("categorization", rf"folder cannot be read: .*Is a directory.*{READ}"),
-    ("classification", rf"folder cannot be read: .*Is a directory.*{READ}"),
-    ("outliers", r"folder contains no \.txt file\. Give the folder with a file TOPIC\.txt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("similarity", rf"folder cannot be read: .*Is a directory.*{READ}"),
+        ("analogy", r"folder contains no file named .*\. Give the folder that contains the set's files"),
+        ("categorization", rf"folder cannot be read: .*Is a directory.*{READ}"),
+        ("classification", rf"folder cannot be read: .*Is a directory.*{READ}"),
+        ("outliers", r"folder contains no \.txt file\. Give the folder with a file TOPIC\.txt"),
+    ],
+)
 def test_set__that_is_an_empty_folder_is_refused(tmp_path, kind, message):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=message):

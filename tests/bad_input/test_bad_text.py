@@ -123,7 +123,7 @@ DAMAGED = {  # name of a file: its content, and what is said of it whatever `err
     "magic.parquet": (b"a,b\n1,2\n", rf"cannot be read as Parquet \(.*{CUT}"),
     "numbers.parquet": (parquet([1.5]), r"'text' of .* is of type double; it must be strings.*columns are: text"),
     "nested.parquet": (parquet([{"a": "b"}]), r"'text' of .* is of type struct.*Give column"),
-}  # fmt: skip
+}
 
 
 # What no name of text tells: by title, the content and the remedy
@@ -246,10 +246,24 @@ def test_invalid_text__stops_is_replaced_or_left_out_and_counted(tmp_path, name)
 
 
 NAMES = [
-    "sp ace.txt", "ünï日.txt", "new\nline.txt", "st*r.txt", "br[a]cket.txt", "wh?t.txt", "{a,b}.txt", "#h.txt",
-    "%41.txt", "a;b.txt", "-x.txt", "a&key=b.txt", "~.txt", "'q\".txt", "back\\slash.txt", "x" * 240 + ".txt",
+    "sp ace.txt",
+    "ünï日.txt",
+    "new\nline.txt",
+    "st*r.txt",
+    "br[a]cket.txt",
+    "wh?t.txt",
+    "{a,b}.txt",
+    "#h.txt",
+    "%41.txt",
+    "a;b.txt",
+    "-x.txt",
+    "a&key=b.txt",
+    "~.txt",
+    "'q\".txt",
+    "back\\slash.txt",
+    "x" * 240 + ".txt",
     os.fsdecode(b"caf\xe9.txt"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -284,10 +298,13 @@ def test_inputs__must_be_some(inputs):
         find_sources(inputs)
 
 
-@pytest.mark.parametrize(("protocol", "error", "message"), [
-    ("nosuch", ParameterError, r"^A URL of nosuch:// cannot be opened: Protocol not known: nosuch\. Give a path"),
-    ("absent", MissingExtraError, r"^URLs of absent:// need a package that is not installed.*pip install"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("protocol", "error", "message"),
+    [
+        ("nosuch", ParameterError, r"^A URL of nosuch:// cannot be opened: Protocol not known: nosuch\. Give a path"),
+        ("absent", MissingExtraError, r"^URLs of absent:// need a package that is not installed.*pip install"),
+    ],
+)
 def test_protocol__must_be_known_and_installed(monkeypatch, protocol, error, message):
     monkeypatch.setitem(known_implementations, "absent", {"class": "absent_package.FileSystem"})
     for ask in (find_sources, lambda url: Store(url).exists()):
@@ -316,15 +333,18 @@ def make_loop(path):
     path.symlink_to(path)
 
 
-@pytest.mark.parametrize(("make", "pattern", "message"), [
-    (make_fifo, "thing", "is a pipe, a socket or a device, which cannot be read in blocks. Copy it to a file"),
-    (make_broken_link, "thing", "matches no file. Check the path, broken links"),
-    (make_broken_link, "th*", r"thing is a link to .*nowhere, which is not there\. Check the path, broken links"),
-    (make_loop, "thing", "(matches no file|cannot be searched).*broken links"),
-    (os.mkdir, "thing", r"thing is a folder without files to read\. Names that begin with \. or _ are skipped"),
-    (os.mkdir, "thing/", r"thing/ is a folder without files to read\. Names that begin with \. or _ are skipped"),
-    (os.mkdir, "thing/*", "matches no file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "pattern", "message"),
+    [
+        (make_fifo, "thing", "is a pipe, a socket or a device, which cannot be read in blocks. Copy it to a file"),
+        (make_broken_link, "thing", "matches no file. Check the path, broken links"),
+        (make_broken_link, "th*", r"thing is a link to .*nowhere, which is not there\. Check the path, broken links"),
+        (make_loop, "thing", "(matches no file|cannot be searched).*broken links"),
+        (os.mkdir, "thing", r"thing is a folder without files to read\. Names that begin with \. or _ are skipped"),
+        (os.mkdir, "thing/", r"thing/ is a folder without files to read\. Names that begin with \. or _ are skipped"),
+        (os.mkdir, "thing/*", "matches no file"),
+    ],
+)
 def test_what_is_no_file__is_refused(tmp_path, make, pattern, message):
     make(tmp_path / "thing")
     with pytest.raises(InputError, match=message):
@@ -336,10 +356,17 @@ def test_device__is_refused_and_not_read_for_ever():
         find_sources("/dev/zero")
 
 
-@pytest.mark.parametrize(("mode", "of", "message"), [
-    (0o000, "a.txt", r"a\.txt may not be read \(.*Permission denied.*Give read permission to the user of the workers"),
-    (0o000, ".", r"(matches no file.*the rights to its folders|cannot be searched.*Permission denied)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "of", "message"),
+    [
+        (
+            0o000,
+            "a.txt",
+            r"a\.txt may not be read \(.*Permission denied.*Give read permission to the user of the workers",
+        ),
+        (0o000, ".", r"(matches no file.*the rights to its folders|cannot be searched.*Permission denied)"),
+    ],
+)
 def test_no_permission__is_told_as_such(open_folder, another_user, mode, of, message):
     folder = open_folder / "inner"
     folder.mkdir()
@@ -423,13 +450,16 @@ def test_huge_token__is_kept_whole(tmp_path, name, n_bytes):
     assert sorted(data[a:b].tobytes() for a, b in pairwise(offsets)) == sorted([b"one", word, b"two"])
 
 
-@pytest.mark.parametrize(("name", "content", "errors", "message"), [
-    ("a.txt", b"", "replace", r"^There is no word in 1 file of 0 bytes\."),
-    ("a.txt", b"\n\n \n", "strict", r"no word in 1 file of 4 bytes\."),
-    ("a.txt", b"\xff\n\xfe\n", "skip", r"no word .* \(2 lines skipped, the first: .*a\.txt at byte 0: invalid"),
-    ("a.json", b'[{"text": "one"}]', "replace", r"no word .* \(1 line skipped, .*a JSON list instead of an object"),
-    ("a.jsonl", b'{"body": "one"}', "replace", r"no word .*no key 'text'; the keys are: 'body'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "content", "errors", "message"),
+    [
+        ("a.txt", b"", "replace", r"^There is no word in 1 file of 0 bytes\."),
+        ("a.txt", b"\n\n \n", "strict", r"no word in 1 file of 4 bytes\."),
+        ("a.txt", b"\xff\n\xfe\n", "skip", r"no word .* \(2 lines skipped, the first: .*a\.txt at byte 0: invalid"),
+        ("a.json", b'[{"text": "one"}]', "replace", r"no word .* \(1 line skipped, .*a JSON list instead of an object"),
+        ("a.jsonl", b'{"body": "one"}', "replace", r"no word .*no key 'text'; the keys are: 'body'"),
+    ],
+)
 def test_corpus__without_a_word_is_refused_with_the_reason(tmp_path, client, name, content, errors, message):
     path = write(tmp_path, name, content)
     with pytest.raises(InputError, match=f"{message}.*Check the inputs, the tokenizer and the column"):

@@ -49,12 +49,15 @@ STAGES = {
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize(("name", "value", "remedy"), [
-    ("store", "s3://a:secret@work", "a daskw2v.stages.Store, not a str. Give daskw2v.stages.Store(url)."),
-    ("client", "tcp://host:8786", "a distributed.Client, not a str. Give distributed.Client(address)."),
-    ("params", Resources(), "a daskw2v.Params, not a Resources. Give daskw2v.Params(...)."),
-    ("resources", {}, "a daskw2v.Resources, not a dict. Give daskw2v.Resources(...)."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("store", "s3://a:secret@work", "a daskw2v.stages.Store, not a str. Give daskw2v.stages.Store(url)."),
+        ("client", "tcp://host:8786", "a distributed.Client, not a str. Give distributed.Client(address)."),
+        ("params", Resources(), "a daskw2v.Params, not a Resources. Give daskw2v.Params(...)."),
+        ("resources", {}, "a daskw2v.Resources, not a dict. Give daskw2v.Resources(...)."),
+    ],
+)
 def test_stages__say_which_argument_is_of_another_type(client, tmp_path, stage, name, value, remedy):
     given = {"store": Store(str(tmp_path)), "params": PARAMS, "resources": Resources(), "client": client, name: value}
     with pytest.raises(ParameterError) as caught:
@@ -70,13 +73,16 @@ def test_train__says_which_argument_is_of_another_type(client, tmp_path, name, v
         train("text.txt", **{"work": tmp_path, "client": client, name: value})
 
 
-@pytest.mark.parametrize(("work", "reason"), [
-    ("{folder}/file", "File exists"),
-    ("{folder}/file/below", "Not a directory"),
-    ("{folder}/link", "File exists"),
-    ("{folder}/" + "x" * 300, "File name too long"),
-    ("/dev/null", "File exists"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        ("{folder}/file", "File exists"),
+        ("{folder}/file/below", "Not a directory"),
+        ("{folder}/link", "File exists"),
+        ("{folder}/" + "x" * 300, "File name too long"),
+        ("/dev/null", "File exists"),
+    ],
+)
 def test_work__that_can_be_no_folder_is_told_with_the_reason(client, tmp_path, work, reason):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")

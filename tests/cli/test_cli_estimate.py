@@ -49,8 +49,13 @@ def test_estimate__asks_the_workers_of_a_scheduler(text, client):
 
 
 def test_estimate__is_a_function_too(text):
-    how = {"params": daskw2v.Params(strategy="averaging"), "types": 9_000_000, "words": 8_000_000, "listener": None,
-           "resources": daskw2v.Resources(workers=2, threads=1, memory_limit="2 GiB")}  # fmt: skip
+    how = {
+        "params": daskw2v.Params(strategy="averaging"),
+        "types": 9_000_000,
+        "words": 8_000_000,
+        "listener": None,
+        "resources": daskw2v.Resources(workers=2, threads=1, memory_limit="2 GiB"),
+    }
     found = daskw2v.estimate(text, **how, network="10Gbps")
     assert (found.text.words, found.text.types, found.guessed, found.machines) == (10_000_000, 9_000_000, (), 2)
     (kind,) = found.workers
@@ -58,8 +63,22 @@ def test_estimate__is_a_function_too(text):
     (chosen,) = (way for way in found.as_dict()["trainings"] if way["chosen"])
     assert (chosen["strategy"], chosen["fits"]) == ("averaging", False)
     assert chosen["machine_hours"] == chosen["seconds"] * 2 / 3600
-    options = ("--types", 9_000_000, "--words", 8_000_000, "--strategy", "averaging", "--network", "10Gbps",
-               "--workers", 2, "--threads", 1, "--memory-limit", "2 GiB")  # fmt: skip
+    options = (
+        "--types",
+        9_000_000,
+        "--words",
+        8_000_000,
+        "--strategy",
+        "averaging",
+        "--network",
+        "10Gbps",
+        "--workers",
+        2,
+        "--threads",
+        1,
+        "--memory-limit",
+        "2 GiB",
+    )
     assert json.loads(invoke("estimate", text, *options, "--json").stdout) == found.as_dict()
     lines = str(found).splitlines()
     assert [line.split() for line in invoke("estimate", text, *options).stdout.splitlines()] == [

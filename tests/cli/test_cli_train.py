@@ -188,9 +188,15 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
     lines = invoke("train", "--help").output.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == [
-        "Options:", "Input:", "Vocabulary:", "Model:", "Training:", "Cluster:", "Faults:",
+        "Options:",
+        "Input:",
+        "Vocabulary:",
+        "Model:",
+        "Training:",
+        "Cluster:",
+        "Faults:",
         "Options that only these read (--help-for NAME explains them):",
-    ]  # fmt: skip
+    ]
     text = " ".join(invoke("train", "--help-for", "all").output.split())
     for name, registry in (
         ("format", FORMATS),

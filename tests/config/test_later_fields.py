@@ -70,9 +70,13 @@ def test_later_fields__go_on_with_a_run_that_was_stopped(client, text, tmp_path)
     with pytest.raises(Stop):
         train(text, work=tmp_path, params=Params(**CHOSEN), resources=resources, client=client, listener=stop)
     vectors = train(
-        text, work=tmp_path, params=LaterParams(**CHOSEN), resources=resources, client=client,
+        text,
+        work=tmp_path,
+        params=LaterParams(**CHOSEN),
+        resources=resources,
+        client=client,
         listener=lambda p: done.append(p.done / p.total) if p.stage == "train" and p.loss is not None else None,
-    )  # fmt: skip
+    )
     assert min(done) > 0.4
     whole = train(text, work=tmp_path / "whole", params=Params(**CHOSEN), resources=ONE, client=client)
     np.testing.assert_array_equal(vectors.vectors, whole.vectors)

@@ -13,9 +13,18 @@ from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.stages import Store
 
 COLUMNS = Params(
-    objective="context_matrix", strategy="columns", vector_size=6, negative=2, min_count=1, epochs=1, sample=1.0,
-    context_size=12, gather_every=8, alpha=0.1, window=3,
-)  # fmt: skip
+    objective="context_matrix",
+    strategy="columns",
+    vector_size=6,
+    negative=2,
+    min_count=1,
+    epochs=1,
+    sample=1.0,
+    context_size=12,
+    gather_every=8,
+    alpha=0.1,
+    window=3,
+)
 
 PIECES = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 
@@ -62,11 +71,14 @@ def train_both(folder, params, sentences=60, **resources):
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
         return [
             train(
-                text, work=folder / device, params=params, client=client,
+                text,
+                work=folder / device,
+                params=params,
+                client=client,
                 resources=Resources(device=device, threads=1, **(resources if device == "cuda" else {})),
             )
             for device in ("cpu", "cuda")
-        ]  # fmt: skip
+        ]
 
 
 @pytest.mark.parametrize(("name", "n_replicas"), [*((name, 1) for name in PIECES), ("sgns", 2)])
@@ -101,9 +113,16 @@ SMALL = Params(
     min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=2
 )
 ROTATION = Params(
-    strategy="rotation", n_partitions=2, passes_per_epoch=1, min_count=1, vector_size=6, window=1, sample=1.0, epochs=1,
+    strategy="rotation",
+    n_partitions=2,
+    passes_per_epoch=1,
+    min_count=1,
+    vector_size=6,
+    window=1,
+    sample=1.0,
+    epochs=1,
     alpha=0.01,
-)  # fmt: skip
+)
 ROTATIONS = [ROTATION.replace(negative=2), ROTATION.replace(objective="sg_hs")]
 MARKETS = [SMALL.replace(objective=name, market_negative=2) for name in ("sgns", "cbow_ns")]
 TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *MARKETS, *ROTATIONS]

@@ -79,9 +79,13 @@ def test_warp__equals_its_reference(
 ):
     rng = np.random.default_rng(seed)
     params = Params(
-        objective=objective, vector_size=vector_size, window=window, shrink_windows=shrink_windows, seed=seed,
+        objective=objective,
+        vector_size=vector_size,
+        window=window,
+        shrink_windows=shrink_windows,
+        seed=seed,
         **data.draw(options(objective)),
-    )  # fmt: skip
+    )
     compare(params, make_segment(lengths, n_words, rng, spare=spare), n_words, rng, hot_rows=hot_rows)
 
 

@@ -15,9 +15,17 @@ from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
 
 ROUNDS = Params(
-    min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=1,
-    merges_per_round=4, frequent_rows=3,
-)  # fmt: skip
+    min_count=1,
+    vector_size=6,
+    window=2,
+    sample=1.0,
+    epochs=1,
+    alpha=0.01,
+    min_alpha=0.01,
+    rounds_per_epoch=1,
+    merges_per_round=4,
+    frequent_rows=3,
+)
 
 
 def write_text(folder, sentences=8):
@@ -80,9 +88,19 @@ def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, monkey
 def test_rotation__leaves_partitions_on_the_gpus_of_one_process(tmp_path, monkeypatch, changes):
     """Those that are not rounded; the others, and what is written, come to the host."""
     params = Params(
-        strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=1, min_count=1, vector_size=6, window=1,
-        sample=1.0, epochs=1, alpha=0.01, negative=2, **changes,
-    )  # fmt: skip
+        strategy="rotation",
+        n_partitions=4,
+        n_groups=2,
+        passes_per_epoch=1,
+        min_count=1,
+        vector_size=6,
+        window=1,
+        sample=1.0,
+        epochs=1,
+        alpha=0.01,
+        negative=2,
+        **changes,
+    )
     on_gpu, copied = list[bool](), CudaPartitionTrainer._copied
 
     def copying(trainer, rows):

@@ -114,9 +114,7 @@ DUMMIES = {  # by field: the group of the entry points, the name, and the module
     "format": ("formats", "semicolons", FORMAT),
     "tokenizer": ("tokenizers", "shouting", TOKENIZER),
 }
-PARAMS = Params(
-    vector_size=4, min_count=1, epochs=1, sample=0, window=2, alpha=0.5, min_alpha=0.5, rounds_per_epoch=2
-)  # fmt: skip
+PARAMS = Params(vector_size=4, min_count=1, epochs=1, sample=0, window=2, alpha=0.5, min_alpha=0.5, rounds_per_epoch=2)
 SENTENCES = ["one two three four", "two three four", "three four", "four five"] * 5
 COUNTS = {"four": 20, "three": 15, "two": 10, "one": 5, "five": 5}
 

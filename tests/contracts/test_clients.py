@@ -91,9 +91,10 @@ class Call:
 
 PUBLIC = {name: getattr(module, name) for module in (daskw2v, daskw2v.stages) for name in module.__all__}
 TAKE_A_CLIENT = sorted(
-    name for name, value in PUBLIC.items()
+    name
+    for name, value in PUBLIC.items()
     if inspect.isfunction(value) and "client" in inspect.signature(value).parameters
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -182,8 +183,11 @@ def test_train__starts_a_cluster_of_its_own_where_no_client_is_current(call):
 def test_train__compiles_ahead_only_for_workers_of_its_own(call, client, current, monkeypatch):
     started = []
     monkeypatch.setattr(pipeline.CompileAhead, "start", lambda _: started.append(1))
-    for resources, given in ((Resources(), {"client": client}), (Resources(), {}),
-                             (Resources(scheduler=client.scheduler.address), {})):  # fmt: skip
+    for resources, given in (
+        (Resources(), {"client": client}),
+        (Resources(), {}),
+        (Resources(scheduler=client.scheduler.address), {}),
+    ):
         call.train(resources=resources, listener=None, **given)
     assert not started
     call.train(resources=Resources(processes=False), listener=None)
@@ -240,10 +244,16 @@ def persisted(client):
         bag, table = dask.bag.from_sequence(SENTENCES, npartitions=2).persist(), from_pandas(frame, 2).persist()
         future = client.submit(list, SENTENCES)
         return {
-            "a bag": bag, "what is made of it": bag.map(str.upper), "its Delayed": bag.to_delayed(),
-            "a DataFrame": table, "a Series of it": table["text"], "a future": future, "futures": [future],
-            "Delayed of a future": dask.delayed(list)(future), "a Delayed": dask.delayed(list)(SENTENCES).persist(),
-        }  # fmt: skip
+            "a bag": bag,
+            "what is made of it": bag.map(str.upper),
+            "its Delayed": bag.to_delayed(),
+            "a DataFrame": table,
+            "a Series of it": table["text"],
+            "a future": future,
+            "futures": [future],
+            "Delayed of a future": dask.delayed(list)(future),
+            "a Delayed": dask.delayed(list)(SENTENCES).persist(),
+        }
 
 
 @pytest.mark.slow

@@ -55,17 +55,34 @@ def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, 
     composer = kernels.make_composer(features, n_features, params.window, width)
     first, last = min(2, len(tokens)), len(tokens) - 3
     done = kernels.train_composed(
-        objective.trainers["cpu"], segment, first, last, Tables(own, output, width, hot_rows), RATE, 2, prepared,
+        objective.trainers["cpu"],
+        segment,
+        first,
+        last,
+        Tables(own, output, width, hot_rows),
+        RATE,
+        2,
+        prepared,
         kernels.ComposedRows(features, rows, composer, params.window),
-    )  # fmt: skip
+    )
     truth = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
 
     def expected(dtype):
         starts = [table.astype(dtype) for table in (own_truth, rows_truth, output_truth)]
         examples, loss = reference.train_composed(
-            truth.train, segment, first, last, *starts, features, params.window,
-            kernels.STRETCH, kernels.CROWD, RATE, 2, prepared,
-        )  # fmt: skip
+            truth.train,
+            segment,
+            first,
+            last,
+            *starts,
+            features,
+            params.window,
+            kernels.STRETCH,
+            kernels.CROWD,
+            RATE,
+            2,
+            prepared,
+        )
         return examples, loss, starts
 
     exact, rounded = expected(np.float64), expected(np.float32)  # few rows in a crowd: updates may enlarge rounding
@@ -101,10 +118,14 @@ def test_composed_rows__are_trained_as_in_the_reference_whatever_they_are_of(dat
         patch.setattr(kernels, "STRETCH", data.draw(st.sampled_from([1, 7, 4096])))
         patch.setattr(kernels, "CROWD", data.draw(st.sampled_from([1, 16])))
         compare(
-            params, n_words, n_features, rng, weighted=data.draw(st.booleans()),
+            params,
+            n_words,
+            n_features,
+            rng,
+            weighted=data.draw(st.booleans()),
             prior_count=data.draw(st.sampled_from([0, 10])),
             lengths=data.draw(st.lists(st.integers(3, 30), min_size=1)),
-        )  # fmt: skip
+        )
 
 
 def test_composed_rows__are_trained_as_in_the_reference_where_updates_enlarge_rounding(monkeypatch):
@@ -122,8 +143,9 @@ def test_words_without_features__are_trained_as_without_them(objective):
     rng, n_words = np.random.default_rng(1), 30
     tokens = rng.integers(0, n_words, 300).astype(np.int32)
     segment = Segment(tokens, np.arange(300), np.array([0, 100, 300]))
-    none = WordFeatures(np.zeros(n_words + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32),
-                        np.ones(n_words, np.float32))  # fmt: skip
+    none = WordFeatures(
+        np.zeros(n_words + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.ones(n_words, np.float32)
+    )
     prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, n_words))
     results = []
     for with_features in (True, False):
@@ -146,8 +168,14 @@ def test_a_change__moves_the_mean_as_much():
     rng, params = np.random.default_rng(5), Params(vector_size=16)
     features = load_features(10, 60, rng, weighted=True, prior_count=30)
     single = np.unique(features.rows, return_counts=True)
-    alone = [w for w in range(10) if all(single[1][np.searchsorted(single[0], r)] == 1
-             for r in features.rows[features.offsets[w] : features.offsets[w + 1]])]  # fmt: skip
+    alone = [
+        w
+        for w in range(10)
+        if all(
+            single[1][np.searchsorted(single[0], r)] == 1
+            for r in features.rows[features.offsets[w] : features.offsets[w + 1]]
+        )
+    ]
     (own, _), (rows, _) = table_of(10, params, rng), table_of(60, params, rng)
     composer = kernels.make_composer(features, 60, 2, 16)
     inputs, tokens = np.zeros(10, np.int32), np.arange(10, dtype=np.int32)

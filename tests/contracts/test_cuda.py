@@ -24,9 +24,13 @@ from daskw2v.sampling.segments import SegmentBuilder, append_threshold
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 560, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
 CONTRACTS = [
-    "test_column_kernels", "piece_kernels", "bucket_kernels", "text_on_cuda", "on_cuda",
+    "test_column_kernels",
+    "piece_kernels",
+    "bucket_kernels",
+    "text_on_cuda",
+    "on_cuda",
     "replicas_on_cuda",
-]  # fmt: skip
+]
 NETWORK = "network_on_cuda"
 COLUMNS = Params(objective="context_matrix", strategy="columns", min_count=1)
 
@@ -44,10 +48,23 @@ def run_contracts(where, contracts, *options):
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
     environment = {**os.environ, "DASKW2V_TEST_DEVICE": "cuda", "NUMBA_ENABLE_CUDASIM": str(int(where == "simulator"))}
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", *(f"tests/contracts/{contract}.py" for contract in contracts), "-q",
-         "-p", "no:cacheprovider", *options],
-        cwd=ROOT, env=environment, text=True, capture_output=True, timeout=SECONDS[where], check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *(f"tests/contracts/{contract}.py" for contract in contracts),
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *options,
+        ],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=SECONDS[where],
+        check=False,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -178,9 +195,16 @@ def test_launch__has_the_warps_that_the_compiled_kernel_leaves_room_for(monkeypa
 
 
 KERNELS = (
-    "sgns", "sgns, pair", "cbow_ns", "sg_hs", "cbow_hs", "sgns, buckets", "sg_hs, buckets", "context_matrix",
+    "sgns",
+    "sgns, pair",
+    "cbow_ns",
+    "sg_hs",
+    "cbow_hs",
+    "sgns, buckets",
+    "sg_hs, buckets",
+    "context_matrix",
     "context_matrix, sgd",
-)  # fmt: skip
+)
 REGISTERS = {"sgns": 128, "sgns, pair": 128, "cbow_ns": 128, "cbow_hs": 128, "context_matrix": 84}  # d=128, sm_90
 SPILL = {"sgns, buckets", "sg_hs"}  # on GPUs before 9.0, whose compiler needs more registers
 SIZES = [(name, 128) for name in KERNELS] + [
@@ -306,11 +330,12 @@ def test_kernel__adds_its_totals_in_float64_and_nothing_else(compiling, name):
 @pytest.mark.parametrize(
     ("name", "capability", "how"),
     [
-        *((name, (9, 0), {}) for name in KERNELS), ("sgns", (10, 0), {}),
+        *((name, (9, 0), {}) for name in KERNELS),
+        ("sgns", (10, 0), {}),
         *((name, (9, 0), {"market_negative": 3}) for name in ("sgns", "sgns, pair", "cbow_ns")),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_compiled_kernel__is_its_reference(compiling, name, capability, how):
     """Its PTX carried out in NumPy: so without a GPU it is known what was compiled, not only what was written."""
     cases, emulated, trainings = (

@@ -9,21 +9,49 @@ import pytest
 import daskw2v
 from daskw2v import errors
 
-NAMES = {f"{module.__name__}.{name}": getattr(module, name) for module in (daskw2v, daskw2v.stages)
-         for name in module.__all__ if name != "__version__"}  # fmt: skip
-NAMES |= {f"daskw2v.errors.{name}": value for name, value in vars(errors).items()
-          if inspect.isclass(value) and issubclass(value, daskw2v.Daskw2vError)}  # fmt: skip
+NAMES = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (daskw2v, daskw2v.stages)
+    for name in module.__all__
+    if name != "__version__"
+}
+NAMES |= {
+    f"daskw2v.errors.{name}": value
+    for name, value in vars(errors).items()
+    if inspect.isclass(value) and issubclass(value, daskw2v.Daskw2vError)
+}
 # Classes whose methods are called by users
 CALLED = (
-    "Vectors", "IndexedVectors", "Versions", "Follower", "Phrases", "Params", "Word2Vec", "Item2Vec", "Node2Vec",
-)  # fmt: skip
+    "Vectors",
+    "IndexedVectors",
+    "Versions",
+    "Follower",
+    "Phrases",
+    "Params",
+    "Word2Vec",
+    "Item2Vec",
+    "Node2Vec",
+)
 # Methods of these that other modules of the package call
 INTERNAL = {
-    "blocks", "blocks_for", "norms", "pickles_as", "pieces", "rows", "slices", "units", "write_to",  # of Vectors
-    "models", "newest_with_ids",  # of Versions
+    "blocks",
+    "blocks_for",
+    "norms",
+    "pickles_as",
+    "pieces",
+    "rows",
+    "slices",
+    "units",
+    "write_to",  # of Vectors
+    "models",
+    "newest_with_ids",  # of Versions
     "of",  # of Phrases
-    "flat", "items", "names", "remedy", "replace",  # of Params: its own example shows replace
-}  # fmt: skip
+    "flat",
+    "items",
+    "names",
+    "remedy",
+    "replace",  # of Params: its own example shows replace
+}
 NEED = {  # packages of extras
     "daskw2v.items": "dask.dataframe",
     "daskw2v.Events": "dask.dataframe",

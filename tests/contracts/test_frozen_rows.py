@@ -157,9 +157,9 @@ def test_frozen_words__do_not_move_or_are_refused(objective, strategy, device, c
 
 
 @pytest.mark.parametrize(
-    ("registry", "name", "field"), [(OBJECTIVES, "sgns", "objective"), (STRATEGIES, "averaging", "strategy"),
-                                    (DEVICES, "cpu", "device")],
-)  # fmt: skip
+    ("registry", "name", "field"),
+    [(OBJECTIVES, "sgns", "objective"), (STRATEGIES, "averaging", "strategy"), (DEVICES, "cpu", "device")],
+)
 def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, field, monkeypatch):
     """A plug-in says by `honours` that its rows do not move."""
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}

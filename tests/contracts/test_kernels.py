@@ -72,9 +72,11 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
 # there are one group (5) and three (17), of two one group (1), and of eleven two with one place to fill (10).
 # Hierarchical softmax has groups of five to eight.
 OPTIONS = {
-    "negative": [5, 17, 1, 10], "market_negative": [0, 3], "negative_sharing": ["shared", "pair"],
+    "negative": [5, 17, 1, 10],
+    "market_negative": [0, 3],
+    "negative_sharing": ["shared", "pair"],
     "cbow_mean": [True, False],
-}  # fmt: skip
+}
 # Besides the defaults, one combination of other values, where it is compiled fast
 OTHERS = {
     "sgns": {"negative": 17, "negative_sharing": "pair"},
@@ -101,9 +103,14 @@ def cases(draw, objective, options):
     rng = np.random.default_rng(seed)
     vector_size = draw(st.sampled_from([1, 2, 3, 15, 16, 17, 40, 100]))
     params = Params(
-        objective=objective, vector_size=vector_size, prefix_sizes=draw(prefixes(vector_size)), seed=seed,
-        window=draw(st.integers(1, 12)), shrink_windows=draw(st.booleans()), **draw(st.sampled_from(options)),
-    )  # fmt: skip
+        objective=objective,
+        vector_size=vector_size,
+        prefix_sizes=draw(prefixes(vector_size)),
+        seed=seed,
+        window=draw(st.integers(1, 12)),
+        shrink_windows=draw(st.booleans()),
+        **draw(st.sampled_from(options)),
+    )
     segment = make_segment(draw(st.lists(st.integers(1, 30), max_size=6)), n_words, rng)
     return params, segment, n_words, rng, draw(st.sampled_from([0, 0, 3, 100]))
 

@@ -74,9 +74,10 @@ def test_setting__that_names_a_place_says_so(cls, field):
 
 
 NO_PLACES = {
-    (Resources, "scheduler"), (Resources, "host"),  # addresses of Dask
+    (Resources, "scheduler"),
+    (Resources, "host"),  # addresses of Dask
     (Params, "base_model"),  # the name of a version
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -135,9 +136,12 @@ def test_model__is_shown_without_secrets(work, tmp_path):
     opened.save(tmp_path / "copy")
     assert not any(SECRET.encode() in path.read_bytes() for path in (tmp_path / "copy").rglob("*") if path.is_file())
     for line in (
-        ["info", work], ["versions", "list", work], ["versions", "show", work],
-        ["versions", "diff", work, "v0001-0123456789ab"], ["compare", first, work],
-    ):  # fmt: skip
+        ["info", work],
+        ["versions", "list", work],
+        ["versions", "show", work],
+        ["versions", "diff", work, "v0001-0123456789ab"],
+        ["compare", first, work],
+    ):
         for json in ([], ["--json"]):
             done = invoke(*line, *json)
             assert done.exit_code == 0, done.output
@@ -188,9 +192,15 @@ def _errors(cls):
 
 
 GIVEN = {
-    "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
-    "version": "v0001-a", "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
-}  # fmt: skip
+    "work": "work",
+    "inputs": "a.txt",
+    "vectors": np.zeros((1, 2), np.float32),
+    "vocabulary": ["word"],
+    "version": "v0001-a",
+    "params": Params(),
+    "resources": Resources(),
+    "store": Store("memory://nowhere"),
+}
 
 PLANS = (daskw2v.Plan,)  # `plan` makes them, and checks
 ESTIMATORS = daskw2v.Item2Vec, daskw2v.Node2Vec, daskw2v.Word2Vec  # their constructors check nothing

@@ -66,8 +66,12 @@ def compiled(tmp_path_factory):
         }
         running[name] = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(lanes), folder],
-            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def wait(name):
         if name in running:

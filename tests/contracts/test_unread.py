@@ -39,9 +39,13 @@ ROWS = [{"text": "Ab ab", "body": "Cd", "n": 2}, {"text": "ab, ab", "body": "Ef"
 FRAME = pd.DataFrame(ROWS)
 DERIVED = {kind.__name__: kind for kind in Derived.__subclasses__() if kind.__module__.startswith("daskw2v.")}
 IN_MEMORY = {
-    "frame": lambda: FRAME, "arrow": lambda: pa.table(FRAME), "series": lambda: FRAME.text, "records": lambda: ROWS,
-    "texts": lambda: (row["text"] for row in ROWS), "bag": lambda: dask.bag.from_sequence(ROWS, npartitions=1),
-}  # fmt: skip
+    "frame": lambda: FRAME,
+    "arrow": lambda: pa.table(FRAME),
+    "series": lambda: FRAME.text,
+    "records": lambda: ROWS,
+    "texts": lambda: (row["text"] for row in ROWS),
+    "bag": lambda: dask.bag.from_sequence(ROWS, npartitions=1),
+}
 CLASSES = {name: cls for cls in (Params, Resources) for name in cls.names()}
 KNOWN = {**known_settings(Params), **known_settings(Resources)}
 FIELDS = {name: known.field for name, known in KNOWN.items()}
@@ -98,11 +102,16 @@ def what_is_read(inputs, work, client=None, **given):
         sources = find_texts(inputs, Store(str(work)), params, Resources(), lambda: client, silent)
         pieces = chain.from_iterable(
             read_block(
-                block, column=params.column, errors=params.errors, tokenizer=make_tokenizer(params.tokenizer),
-                storage_options={}, report=ReadReport(), also=params.as_dict(),
+                block,
+                column=params.column,
+                errors=params.errors,
+                tokenizer=make_tokenizer(params.tokenizer),
+                storage_options={},
+                report=ReadReport(),
+                also=params.as_dict(),
             )
             for block in plan_blocks(sources, 1 << 20)
-        )  # fmt: skip
+        )
         return sentences(pieces)
     except ParameterError as error:
         return error.problem

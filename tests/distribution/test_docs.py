@@ -66,9 +66,15 @@ def test_from_gensim__names_what_is_there():
     models = pytest.importorskip("gensim.models")
     model = models.Word2Vec([["word", "other"]] * 3, min_count=1, vector_size=4)
     vectors = daskw2v.from_gensim(model.wv)
-    theirs = {"Word2Vec": models.Word2Vec, "KeyedVectors": models.KeyedVectors, "Phrases": models.Phrases,
-              "FastText": models.FastText, **vars(models.fasttext),
-              "model": model, "wv": model.wv}  # fmt: skip
+    theirs = {
+        "Word2Vec": models.Word2Vec,
+        "KeyedVectors": models.KeyedVectors,
+        "Phrases": models.Phrases,
+        "FastText": models.FastText,
+        **vars(models.fasttext),
+        "model": model,
+        "wv": model.wv,
+    }
     ours = {**{name: getattr(daskw2v, name) for name in daskw2v.__all__}, "vectors": vectors, "stages": daskw2v.stages}
     rows = list(rows_of(DOCS / "from_gensim.md"))
     assert len(rows) > 40

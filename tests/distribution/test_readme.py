@@ -167,9 +167,14 @@ def run_script(installed, line):
     """Run a script in a session of its own, and end what it left in the background; return its code and output."""
     with (installed.here / "output.txt").open("w+") as output:
         process = subprocess.Popen(
-            line, cwd=installed.here, env=installed.variables, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            line,
+            cwd=installed.here,
+            env=installed.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             code = process.wait(300)
         finally:

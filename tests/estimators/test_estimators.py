@@ -100,9 +100,14 @@ def test_word2vec__takes_texts_and_what_train_takes(model, tmp_path, kind):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(TEXTS) + "\n")
     kinds = {
-        "list": TEXTS, "tokens": [text.split() for text in TEXTS], "array": np.array(TEXTS), "tuple": tuple(TEXTS),
-        "generator": (text for text in TEXTS), "Path": path, "list of Paths": [path],
-    }  # fmt: skip
+        "list": TEXTS,
+        "tokens": [text.split() for text in TEXTS],
+        "array": np.array(TEXTS),
+        "tuple": tuple(TEXTS),
+        "generator": (text for text in TEXTS),
+        "Path": path,
+        "list of Paths": [path],
+    }
     other = Word2Vec(**SMALL).fit(kinds[kind])
     np.testing.assert_array_equal(other.wv["king"], model.wv["king"])
 
@@ -132,10 +137,12 @@ def test_transform__weighs_words_by_sif(model):
 
 @pytest.mark.parametrize(
     ("tokenizer", "texts", "asked"),
-    [("lower", ["king queen", "queen land"], "KING Queen"),
-     ("regex:[a-z]+", ["king,queen", "queen/land"], "king?queen"),
-     (split_at_commas, ["king,queen", "queen,land"], "king,queen")],
-)  # fmt: skip
+    [
+        ("lower", ["king queen", "queen land"], "KING Queen"),
+        ("regex:[a-z]+", ["king,queen", "queen/land"], "king?queen"),
+        (split_at_commas, ["king,queen", "queen,land"], "king,queen"),
+    ],
+)
 def test_transform__splits_texts_as_fit_did(tokenizer, texts, asked):
     model = Word2Vec(tokenizer=tokenizer, **SMALL).fit(texts * 20)
     np.testing.assert_allclose(model.transform([asked])[0], mean_of(model.wv, ["king", "queen"]), rtol=1e-6)
@@ -240,8 +247,9 @@ def test_derived__refuse_what_is_no_table(cls):
 
 
 @pytest.mark.parametrize("has_sklearn", [True, False])
-@pytest.mark.parametrize("ask", [lambda model: model.wv, lambda model: model.vectors_,
-                                 lambda model: model.transform(["a"])])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask", [lambda model: model.wv, lambda model: model.vectors_, lambda model: model.transform(["a"])]
+)
 def test_not_fitted__says_so(monkeypatch, has_sklearn, ask):
     if has_sklearn:
         expected = pytest.importorskip("sklearn.exceptions").NotFittedError

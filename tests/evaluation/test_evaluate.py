@@ -27,9 +27,15 @@ def test_evaluate__reports_by_the_names_of_the_files(vectors, tmp_path):
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["similarity"] == {
         "pairs": {"spearman": pytest.approx(1), "low": None, "high": None, "pairs": 3, "missing": 1},
-        "few": {"spearman": None, "low": None, "high": None, "pairs": 1, "missing": 0,
-                "why": "the model knows 1 of 1, and 3 are needed"},
-    }  # fmt: skip
+        "few": {
+            "spearman": None,
+            "low": None,
+            "high": None,
+            "pairs": 1,
+            "missing": 0,
+            "why": "the model knows 1 of 1, and 3 are needed",
+        },
+    }
     analogy = report["analogy"]["questions"]
     assert (analogy["questions"], analogy["skipped"]) == (1, 1)
     assert analogy["accuracy"] == analogy["accuracy_3cosmul"] == 1

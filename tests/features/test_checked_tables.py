@@ -80,6 +80,11 @@ def test_a_wrong_table__is_named_before_text_is_read(tmp_path):
     (tmp_path / "text.txt").write_text("a b c\n")
     pq.write_table(pa.table(GOOD).slice(0, 0), tmp_path / "t.parquet")
     with pytest.raises(InputError, match="has no row"):
-        train(str(tmp_path / "text.txt"), work=str(tmp_path / "work"), resources=Resources(threads=1),
-              params=Params(features=str(tmp_path / "t.parquet")), listener=None)  # fmt: skip
+        train(
+            str(tmp_path / "text.txt"),
+            work=str(tmp_path / "work"),
+            resources=Resources(threads=1),
+            params=Params(features=str(tmp_path / "t.parquet")),
+            listener=None,
+        )
     assert not (tmp_path / "work").exists()

@@ -28,8 +28,10 @@ def features_in(path, weights=None):
 
 
 def of_each(found):
-    return [dict(zip(found.rows[a:b].tolist(), found.weights[a:b].tolist(), strict=True))
-            for a, b in zip(found.offsets, found.offsets[1:], strict=False)]  # fmt: skip
+    return [
+        dict(zip(found.rows[a:b].tolist(), found.weights[a:b].tolist(), strict=True))
+        for a, b in zip(found.offsets, found.offsets[1:], strict=False)
+    ]
 
 
 def test_tables__of_several_formats_say_the_same(tmp_path):
@@ -47,12 +49,17 @@ def test_tables__of_several_formats_say_the_same(tmp_path):
 
 def test_kinds__of_columns(tmp_path):
     pq.write_table(
-        pa.table({
-            "word": ["a", "naïve", "c", "7"], "tags": [["x", "y"], [], None, ["y", None, "y"]], "n": [1, 2, None, 1],
-            "price": [1.0, 3.0, float("nan"), None], "new": [True, False, None, True],
-        }),
+        pa.table(
+            {
+                "word": ["a", "naïve", "c", "7"],
+                "tags": [["x", "y"], [], None, ["y", None, "y"]],
+                "n": [1, 2, None, 1],
+                "price": [1.0, 3.0, float("nan"), None],
+                "new": [True, False, None, True],
+            }
+        ),
         tmp_path / "t.parquet",
-    )  # fmt: skip
+    )
     columns, actual = features_in(tmp_path, {"price": 0.5})
     assert [column.name for column in columns] == ["tags", "n", "price", "new"]
     assert columns[0].values == ("y", "x")
@@ -66,7 +73,7 @@ def test_kinds__of_columns(tmp_path):
         {3: 1.0, last - 1: 0.5, last + 1: 1.0},
         {},
         {0: 1.0, 2: 1.0, last: 1.0},
-    ]  # fmt: skip
+    ]
 
 
 def test_a_long_category__takes_no_room_for_others(tmp_path):
@@ -82,10 +89,13 @@ def test_a_long_category__takes_no_room_for_others(tmp_path):
 
 def test_views_of_texts__are_categories(tmp_path):
     """Polars writes them."""
-    views = pa.table({
-        "word": pa.array(["c", "a"], pa.string_view()), "x": pa.array(["u", "v"], pa.string_view()),
-        "many": pa.array([["u"], ["v", "u"]], pa.list_(pa.string_view())),
-    })  # fmt: skip
+    views = pa.table(
+        {
+            "word": pa.array(["c", "a"], pa.string_view()),
+            "x": pa.array(["u", "v"], pa.string_view()),
+            "many": pa.array([["u"], ["v", "u"]], pa.list_(pa.string_view())),
+        }
+    )
     pq.write_table(views, tmp_path / "t.parquet")
     assert [column.values for column in features_in(tmp_path)[0]] == [("v", "u"), ("u", "v")]
 

@@ -105,10 +105,15 @@ def test_pruning__keeps_the_most_frequent_ngrams_in_whatever_order_they_lie():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"minn": 0}, "minn=0"), ({"minn": 5, "maxn": 4}, "minn=5 is above maxn=4"), ({"bucket": 0}, "bucket=0"),
-     ({"minn": 60, "maxn": 60}, "No word has an n-gram of 60 characters"), ({"bucket": 2**31}, "bucket=2147483648 is"),
-     ({"maxn": 256}, "maxn=256 is")],
-)  # fmt: skip
+    [
+        ({"minn": 0}, "minn=0"),
+        ({"minn": 5, "maxn": 4}, "minn=5 is above maxn=4"),
+        ({"bucket": 0}, "bucket=0"),
+        ({"minn": 60, "maxn": 60}, "No word has an n-gram of 60 characters"),
+        ({"bucket": 2**31}, "bucket=2147483648 is"),
+        ({"maxn": 256}, "maxn=256 is"),
+    ],
+)
 def test_wrong_lengths__are_refused(options, message):
     with pytest.raises(ParameterError, match=message):
         stems().with_ngrams(**options)

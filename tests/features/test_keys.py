@@ -31,10 +31,15 @@ def keys(words=("cat", "cart")):
 
 
 def test_values__have_the_rows_and_weights_of_their_columns():
-    actual = keys().find_values([
-        {"brand": "zorg", "price": 3.0}, {"brand": ["acme", "unheard", 7]}, {}, {"price": 0.5, "brand": None},
-        {"price": 9},
-    ])  # fmt: skip
+    actual = keys().find_values(
+        [
+            {"brand": "zorg", "price": 3.0},
+            {"brand": ["acme", "unheard", 7]},
+            {},
+            {"price": 0.5, "brand": None},
+            {"price": 9},
+        ]
+    )
     assert actual.offsets.tolist() == [0, 3, 5, 5, 6, 7]
     assert actual.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
     assert actual.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
@@ -43,10 +48,13 @@ def test_values__have_the_rows_and_weights_of_their_columns():
 @pytest.mark.parametrize(
     ("item", "rows"),
     [
-        ({"brand": ["acme", "zorg", "acme"]}, [0, 1]), ({"brand": [7, "7"]}, [2]), ({"brand": 7.0}, [2]),
-        ({"brand": [None, np.nan, np.inf, "zorg"]}, [1]), ({"price": Decimal("1.0")}, [3]),
+        ({"brand": ["acme", "zorg", "acme"]}, [0, 1]),
+        ({"brand": [7, "7"]}, [2]),
+        ({"brand": 7.0}, [2]),
+        ({"brand": [None, np.nan, np.inf, "zorg"]}, [1]),
+        ({"price": Decimal("1.0")}, [3]),
     ],
-)  # fmt: skip
+)
 def test_values__count_once_in_any_type(item, rows):
     """As in a table; None and NaN are no categories, even where one has that name."""
     named = FeatureKeys((FeatureColumn("brand", 2.0, values=("acme", "zorg", "7", "None", "nan")), COLUMNS[1]))
@@ -56,12 +64,19 @@ def test_values__count_once_in_any_type(item, rows):
 
 @pytest.mark.parametrize(
     ("item", "message"),
-    [({"colour": "red"}, "'colour' is no column.*brand, price"), ({"price": "3"}, "price='3' is no finite number"),
-     ({"price": float("nan")}, "no finite number"), ({"price": True}, "no finite number"),
-     ({"price": float("-inf")}, "no finite number"), ({"price": 10**400}, "no finite number"),
-     ({"price": Decimal("sNaN")}, "no finite number"), ({"brand": {"a": 1}}, "is no category"),
-     ({"brand": b"acme"}, "is no category"), ({"brand": [["acme"]]}, "is no category")],
-)  # fmt: skip
+    [
+        ({"colour": "red"}, "'colour' is no column.*brand, price"),
+        ({"price": "3"}, "price='3' is no finite number"),
+        ({"price": float("nan")}, "no finite number"),
+        ({"price": True}, "no finite number"),
+        ({"price": float("-inf")}, "no finite number"),
+        ({"price": 10**400}, "no finite number"),
+        ({"price": Decimal("sNaN")}, "no finite number"),
+        ({"brand": {"a": 1}}, "is no category"),
+        ({"brand": b"acme"}, "is no category"),
+        ({"brand": [["acme"]]}, "is no category"),
+    ],
+)
 def test_wrong_values__are_refused(item, message):
     with pytest.raises(ParameterError, match=message):
         keys().find_values([item])
@@ -113,8 +128,9 @@ def test_match_keys__compares_rows_by_their_meaning():
             FeatureColumn("brand", 1.0, values=("zorg", "new")),
             FeatureColumn("x", 1, ("a",)),
         ),
-        NGRAMS, np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
-    )  # fmt: skip
+        NGRAMS,
+        np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
+    )
     actual = base.match_keys(other)
     assert actual.n_words == len(other)
     rows = [actual.rows[a:b].tolist() for a, b in zip(actual.offsets, actual.offsets[1:], strict=False)]

@@ -32,7 +32,11 @@ def test_training__says_which_words_have_features(tmp_path):
     (tmp_path / "text.txt").write_text("a b c\n" * 20)
     pq.write_table(pa.table({"word": ["a", "z"], "x": ["u", "v"]}), tmp_path / "t.parquet")
     heard = []
-    train(str(tmp_path / "text.txt"), work=str(tmp_path / "work"), resources=Resources(threads=1),
-          params=Params(features=str(tmp_path / "t.parquet"), vector_size=4, epochs=1, sample=0),
-          listener=lambda report: heard.append((report.stage, report.message)))  # fmt: skip
+    train(
+        str(tmp_path / "text.txt"),
+        work=str(tmp_path / "work"),
+        resources=Resources(threads=1),
+        params=Params(features=str(tmp_path / "t.parquet"), vector_size=4, epochs=1, sample=0),
+        listener=lambda report: heard.append((report.stage, report.message)),
+    )
     assert ("features", "the table has 1 of 3 words; x: categories, 1 row") in heard

@@ -60,9 +60,10 @@ class Site:
         self.url = f"http://{self.store.address}:{PORTS['store']}"
         self.address = f"tcp://{self.scheduler.address}:{PORTS['scheduler']}"
         self.options = {
-            **CREDENTIALS, "endpoint_url": self.url,
+            **CREDENTIALS,
+            "endpoint_url": self.url,
             "config_kwargs": {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}},
-        }  # fmt: skip
+        }
         program = Path(__file__).with_name("object_store.py")
         self.store.start(*self.python, str(program), str(PORTS["store"]), log="store.log")
         self._dask(self.scheduler, "scheduler", "--port", str(PORTS["scheduler"]), "--no-dashboard")

@@ -96,9 +96,13 @@ def test_gpu__releases_memory_in_its_own_context_whoever_lets_go(machine):
 
 
 @pytest.mark.parametrize(
-    ("n", "reached"), [(1, [[], [], []]), (2, [["context 1"], ["context 0"], []]),
-                       (3, [["context 1"], ["context 0", "context 2"], ["context 1"]])],
-)  # fmt: skip
+    ("n", "reached"),
+    [
+        (1, [[], [], []]),
+        (2, [["context 1"], ["context 0"], []]),
+        (3, [["context 1"], ["context 0", "context 2"], ["context 1"]]),
+    ],
+)
 def test_gpu__reaches_those_that_it_has_a_link_to_once(machine, n, reached):
     module, gpus = machine()
     for number in [*range(n)] * 2:

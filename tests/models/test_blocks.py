@@ -23,9 +23,14 @@ def test_row_lengths__equal_float64_for_any_number_of_rows(n):
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1), queries=st.integers(1, 5), words=st.integers(1, 200), topn=st.integers(1, 12),
-    cuts=st.lists(st.integers(0, 200), max_size=8), levels=st.sampled_from([3, 50, 10**6]), lost=st.floats(0, 1),
-)  # fmt: skip
+    seed=st.integers(0, 2**32 - 1),
+    queries=st.integers(1, 5),
+    words=st.integers(1, 200),
+    topn=st.integers(1, 12),
+    cuts=st.lists(st.integers(0, 200), max_size=8),
+    levels=st.sampled_from([3, 50, 10**6]),
+    lost=st.floats(0, 1),
+)
 def test_best__are_those_of_all_scores(seed, queries, words, topn, cuts, levels, lost):
     rng = np.random.default_rng(seed)
     scores = (rng.integers(0, levels, (queries, words)) / levels).astype(np.float32)

@@ -161,9 +161,13 @@ def test_export__tells_how_it_was_trained(objective, kind, loss, has_output, cli
     (tmp_path / "text.txt").write_text("\n".join(["word words naïve a wording"] * 50))
     params = Params(objective=objective, vector_size=8, min_count=2, epochs=3, window=4, sample=0.5, maxn=4, bucket=99)
     result = train(
-        tmp_path / "text.txt", work=tmp_path / "work", params=params, resources=Resources(threads=1), client=client,
+        tmp_path / "text.txt",
+        work=tmp_path / "work",
+        params=params,
+        resources=Resources(threads=1),
+        client=client,
         listener=None,
-    )  # fmt: skip
+    )
     export(result, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     args = model.f.getArgs()
@@ -197,8 +201,19 @@ def test_export__refuses_a_table_of_features(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def content(rows, words=(b"a", b"bc"), magic=793712314, version=12, model=2, labels=0, pruned=-1, quantized=False,
-            entries=None, count=4, **args):  # fmt: skip
+def content(
+    rows,
+    words=(b"a", b"bc"),
+    magic=793712314,
+    version=12,
+    model=2,
+    labels=0,
+    pruned=-1,
+    quantized=False,
+    entries=None,
+    count=4,
+    **args,
+):
     """Return the bytes of a model of words of two dimensions."""
     args = {"dim": 2, "bucket": 3, "minn": 1, "maxn": 2, **args}
     numbers = (args["dim"], 5, 5, 1, 5, 1, 2, model, args["bucket"], args["minn"], args["maxn"], 100)

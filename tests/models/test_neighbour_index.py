@@ -203,9 +203,15 @@ def test_open__tells_damage(work, kind):
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("changes", "problem"),
-    [({"file": "../zarr.json"}, "names the file"), ({"size": 1 << 60}, "of memory are free"), ({"size": "5"}, "size="),
-     ({"words": None}, "words=None"), ({"kind": "ivf"}, "the kind 'ivf'"), ({"more": 1}, "holds no IndexSummary")],
-)  # fmt: skip
+    [
+        ({"file": "../zarr.json"}, "names the file"),
+        ({"size": 1 << 60}, "of memory are free"),
+        ({"size": "5"}, "size="),
+        ({"words": None}, "words=None"),
+        ({"kind": "ivf"}, "the kind 'ivf'"),
+        ({"more": 1}, "holds no IndexSummary"),
+    ],
+)
 def test_open__refuses_a_hostile_manifest(work, changes, problem, kind):
     build_index(work.url, kind=kind)
     values = index_of(work).read_manifest()

@@ -63,19 +63,35 @@ def written(tmp_path, *args, **kwargs):
 def whole(tmp_path_factory, trained, earlier, evaluation):
     """The page that has everything."""
     return written(
-        tmp_path_factory.mktemp("whole"), trained, evaluation=evaluation, other=earlier, other_evaluation=evaluation,
+        tmp_path_factory.mktemp("whole"),
+        trained,
+        evaluation=evaluation,
+        other=earlier,
+        other_evaluation=evaluation,
         words=["king", *HARMFUL],
-    )  # fmt: skip
+    )
 
 
 def test_page__has_every_section_of_a_model_that_tells_all(whole, trained):
     _, parsed = whole
     assert parsed.sections == ["settings", "training", "scores", "words", "neighbours", "comparison"]
     for said in (
-        "180,000", "1 min 01 s", "98,765", "1.23 GB", "45.6 MB", "0.688", "0.625 to 0.750", "96 %", "capitals <b>",
-        "semantic", "<b>$$set$$", "daskw2v 9.8.7", "2026-11-21 17:07:29 UTC", "v0001-abc<i>",
+        "180,000",
+        "1 min 01 s",
+        "98,765",
+        "1.23 GB",
+        "45.6 MB",
+        "0.688",
+        "0.625 to 0.750",
+        "96 %",
+        "capitals <b>",
+        "semantic",
+        "<b>$$set$$",
+        "daskw2v 9.8.7",
+        "2026-11-21 17:07:29 UTC",
+        "v0001-abc<i>",
         f"{len(trained.metadata['params']) - 2} others",
-    ):  # fmt: skip
+    ):
         assert said in parsed.text, said
 
 

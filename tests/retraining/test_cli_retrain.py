@@ -51,9 +51,15 @@ def calls(monkeypatch):
     def retrain(inputs, **given):
         seen.update(given, inputs=inputs)
         return Summary(
-            outcome=seen["outcome"], work="here", message="It is so.", started=datetime(2026, 1, 1, tzinfo=UTC),
-            seconds=1.5, version="v0002-a", served="v0002-a", figures={"words": 1234.0},
-        )  # fmt: skip
+            outcome=seen["outcome"],
+            work="here",
+            message="It is so.",
+            started=datetime(2026, 1, 1, tzinfo=UTC),
+            seconds=1.5,
+            version="v0002-a",
+            served="v0002-a",
+            figures={"words": 1234.0},
+        )
 
     monkeypatch.setattr(retraining, "retrain", retrain)
     return seen

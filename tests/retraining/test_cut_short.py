@@ -47,10 +47,15 @@ def second_night(tmp_path_factory, client):
 
 QUICK = {("train", True), ("publish", False), ("tell", True)}
 CUTS = [
-    pytest.param(step, after, id=f"{'after' if after else 'before'} {step}",
-                 marks=() if (step, after) in QUICK else pytest.mark.slow)
-    for step in STEPS for after in (False, True)
-]  # fmt: skip
+    pytest.param(
+        step,
+        after,
+        id=f"{'after' if after else 'before'} {step}",
+        marks=() if (step, after) in QUICK else pytest.mark.slow,
+    )
+    for step in STEPS
+    for after in (False, True)
+]
 
 
 @pytest.mark.sampled(1)

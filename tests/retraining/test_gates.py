@@ -81,9 +81,16 @@ def test_judge__lets_the_next_day_pass(night, published):
     assert verdict.passed, verdict.as_text()
     assert "STOPPED" not in verdict.as_text()
     assert {gate.name for gate in verdict.gates} == {
-        "loss", "finite", "max_zero", "max_long", "min_score similarity/topics", "max_drop similarity/topics",
-        "max_coverage_drop similarity/topics", "min_kept", "min_stability",
-    }  # fmt: skip
+        "loss",
+        "finite",
+        "max_zero",
+        "max_long",
+        "min_score similarity/topics",
+        "max_drop similarity/topics",
+        "max_coverage_drop similarity/topics",
+        "min_kept",
+        "min_stability",
+    }
 
 
 @pytest.mark.parametrize(
@@ -229,11 +236,19 @@ def test_verdict__tells_what_stopped_a_version_first(rows):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("min_score", {"similarity/ws353": 2}), ("min_score", {"similarity/ws353": float("nan")}),
-        ("min_score", {1: 0.5}), ("min_score", 0.5), ("max_drop", 1.5), ("max_drop", float("nan")), ("min_kept", -1),
-        ("min_stability", "high"), ("times_median", 1), ("times_median", None), ("max_zero", True),
+        ("min_score", {"similarity/ws353": 2}),
+        ("min_score", {"similarity/ws353": float("nan")}),
+        ("min_score", {1: 0.5}),
+        ("min_score", 0.5),
+        ("max_drop", 1.5),
+        ("max_drop", float("nan")),
+        ("min_kept", -1),
+        ("min_stability", "high"),
+        ("times_median", 1),
+        ("times_median", None),
+        ("max_zero", True),
     ],
-)  # fmt: skip
+)
 def test_gates__refuse_what_is_out_of_range(field, value):
     with pytest.raises(ParameterError, match=rf"{field}=.* is not a"):
         Gates(**{field: value})

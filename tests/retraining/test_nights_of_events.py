@@ -37,9 +37,14 @@ def night(tmp_path, client):
         report = []
         events = Events(str(tmp_path / "events" / "*.parquet"), SESSIONS)
         summary = retrain(
-            events, work=tmp_path / "work", params=PARAMS, resources=Resources(threads=1), gates=LOOSE, client=client,
+            events,
+            work=tmp_path / "work",
+            params=PARAMS,
+            resources=Resources(threads=1),
+            gates=LOOSE,
+            client=client,
             listener=report.append,
-        )  # fmt: skip
+        )
         return summary, [p.message for p in report if p.stage == "sessions" and p.message.startswith("read ")]
 
     return run

@@ -22,9 +22,15 @@ def night(tmp_path, client):
         if not (file := tmp_path / f"edges-{day}.txt").exists():
             file.write_text("".join(f"{a} {b}\n" for a, b in edges))
         return retrain(
-            Graph(str(file), walks=Walks(number=2, length=10)), work=tmp_path / "work", params=PARAMS,
-            resources=Resources(threads=1), policy=Policy(keep=2), gates=LOOSE, client=client, listener=None,
-        )  # fmt: skip
+            Graph(str(file), walks=Walks(number=2, length=10)),
+            work=tmp_path / "work",
+            params=PARAMS,
+            resources=Resources(threads=1),
+            policy=Policy(keep=2),
+            gates=LOOSE,
+            client=client,
+            listener=None,
+        )
 
     return run
 

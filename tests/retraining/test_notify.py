@@ -31,11 +31,18 @@ GATES = (
 @pytest.fixture
 def summary():
     return Summary(
-        outcome=Outcome.STOPPED, work="s3://bucket/work", message="3 gates stopped v0002-b.", started=STARTED,
-        seconds=61.5, version="v0002-b", served="v0001-a", served_since=STARTED, verdict=Verdict(GATES),
+        outcome=Outcome.STOPPED,
+        work="s3://bucket/work",
+        message="3 gates stopped v0002-b.",
+        started=STARTED,
+        seconds=61.5,
+        version="v0002-b",
+        served="v0001-a",
+        served_since=STARTED,
+        verdict=Verdict(GATES),
         alignment=Alignment(np.eye(2), 100, 90, 0.1, 0.9),
         figures={"tokens": 12, "counted": np.int64(7), "loss": math.inf},
-    )  # fmt: skip
+    )
 
 
 def test_outcomes__have_exit_codes_of_their_own():
@@ -63,12 +70,18 @@ def test_send_notices__writes_json(summary, tmp_path):
     assert gates["passed"] is False
     assert [gate["value"] for gate in gates["gates"]] == [0.5, None, None]
     assert report == {
-        "outcome": "stopped", "exit_code": 4, "work": "s3://bucket/work", "message": "3 gates stopped v0002-b.",
-        "started": "2026-11-22T03:00:00+00:00", "seconds": 61.5, "version": "v0002-b", "served": "v0001-a",
+        "outcome": "stopped",
+        "exit_code": 4,
+        "work": "s3://bucket/work",
+        "message": "3 gates stopped v0002-b.",
+        "started": "2026-11-22T03:00:00+00:00",
+        "seconds": 61.5,
+        "version": "v0002-b",
+        "served": "v0001-a",
         "served_since": "2026-11-22T03:00:00+00:00",
         "alignment": {"shared": 100, "words": 90, "before": 0.1, "after": 0.9, "residual": pytest.approx(0.2**0.5)},
         "figures": {"tokens": 12, "counted": 7, "loss": None},
-    }  # fmt: skip
+    }
 
 
 def test_send_notices__writes_what_prometheus_reads(summary, tmp_path):
@@ -296,13 +309,19 @@ def test_webhook__is_called_after_files_that_cannot_be_written(summary, listener
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("webhook", f"file:///{SECRET}"), ("webhook", f"ftp://host/{SECRET}"), ("webhook", f"http:///{SECRET}"),
-        ("webhook", f"https://user:{SECRET}@host/"), ("webhook", f"http://host/{SECRET}\r\nX: y"),
-        ("webhook", f"http://host:port/{SECRET}"), ("webhook", f"http://[::1/{SECRET}"), ("webhook", SECRET),
-        ("webhook_headers", {"X": f"{SECRET}\r\nY: z"}), ("webhook_headers", {f"X {SECRET}": "y"}),
+        ("webhook", f"file:///{SECRET}"),
+        ("webhook", f"ftp://host/{SECRET}"),
+        ("webhook", f"http:///{SECRET}"),
+        ("webhook", f"https://user:{SECRET}@host/"),
+        ("webhook", f"http://host/{SECRET}\r\nX: y"),
+        ("webhook", f"http://host:port/{SECRET}"),
+        ("webhook", f"http://[::1/{SECRET}"),
+        ("webhook", SECRET),
+        ("webhook_headers", {"X": f"{SECRET}\r\nY: z"}),
+        ("webhook_headers", {f"X {SECRET}": "y"}),
         ("webhook_headers", [SECRET]),
     ],
-)  # fmt: skip
+)
 def test_notices__refuse_webhooks_without_showing_them(field, value):
     with pytest.raises(ParameterError, match=f"{field}=.*not shown") as caught:
         Notices(**{field: value})
@@ -311,9 +330,16 @@ def test_notices__refuse_webhooks_without_showing_them(field, value):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("textfile", "out.txt"), ("textfile", "s3://bucket/x.prom"), ("webhook_timeout", 0), ("webhook_timeout", 301),
-     ("webhook_tries", 0), ("webhook_tries", 11), ("summary", "")],
-)  # fmt: skip
+    [
+        ("textfile", "out.txt"),
+        ("textfile", "s3://bucket/x.prom"),
+        ("webhook_timeout", 0),
+        ("webhook_timeout", 301),
+        ("webhook_tries", 0),
+        ("webhook_tries", 11),
+        ("summary", ""),
+    ],
+)
 def test_notices__refuse_what_is_out_of_range(field, value):
     with pytest.raises(ParameterError, match=f"{field}="):
         Notices(**{field: value})

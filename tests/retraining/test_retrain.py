@@ -362,8 +362,10 @@ def test_words__keep_their_ids_whatever_is_rolled_back(later):
 def test_manifest__tells_which_words_came_and_went(later):
     later.write(1)
     assert manifest(later, later.run().version)["retraining"]["vocabulary"] == {
-        "kept": 61, "entered": {"min_count": 1}, "left": {},
-    }  # fmt: skip
+        "kept": 61,
+        "entered": {"min_count": 1},
+        "left": {},
+    }
 
 
 def test_second_run__is_busy(later):
@@ -493,10 +495,20 @@ def test_what_cannot_be__is_refused_before_anything_is_read(nights, given, probl
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("text", "some"), ("text", None), ("old_share", 0), ("old_share", 1.5), ("alpha", 0), ("alpha", float("nan")),
-        ("epochs", 0), ("epochs", 1.5), ("align", "yes"), ("index", 1), ("keep", 1), ("keep", None),
+        ("text", "some"),
+        ("text", None),
+        ("old_share", 0),
+        ("old_share", 1.5),
+        ("alpha", 0),
+        ("alpha", float("nan")),
+        ("epochs", 0),
+        ("epochs", 1.5),
+        ("align", "yes"),
+        ("index", 1),
+        ("keep", 1),
+        ("keep", None),
     ],
-)  # fmt: skip
+)
 def test_policy__refuses(field, value):
     with pytest.raises(ParameterError, match=f"{field}="):
         Policy(**{field: value})

@@ -38,9 +38,15 @@ def test_nights__reach_their_work_directory_alone(where, client, tmp_path):
             beside = neighbour_of(top, work)
             before = contents(beside)
         summary = retrain(
-            str(text), work=work.url, params=PARAMS, resources=ONE, gates=LOOSE, client=client, listener=None,
+            str(text),
+            work=work.url,
+            params=PARAMS,
+            resources=ONE,
+            gates=LOOSE,
+            client=client,
+            listener=None,
             policy=Policy(keep=2),
-        )  # fmt: skip
+        )
         assert summary.version.startswith(f"v000{day + 1}-")
     Versions(work).gc(keep=1, min_age=0)
     assert contents(beside) == before

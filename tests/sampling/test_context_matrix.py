@@ -187,9 +187,16 @@ def test_build_matrix__samples_uniformly_without_replacement(client, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 9}, {"context_size": 21}, {"window": 2}, {"shrink_windows": False}, {"sample": 0.5},
-     {"context_sample": 0.01}],
-)  # fmt: skip
+    "change",
+    [
+        {"seed": 9},
+        {"context_size": 21},
+        {"window": 2},
+        {"shrink_windows": False},
+        {"sample": 0.5},
+        {"context_sample": 0.01},
+    ],
+)
 def test_build_matrix__has_a_name_for_all_that_changes_it(client, run, change):
     matrix = build_matrix(client, run)
     other = build_matrix(client, replace(run, params=PARAMS.replace(**change)))

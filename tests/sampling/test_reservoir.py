@@ -88,9 +88,12 @@ def pairs_of(segment, first, last, windows, keep):
 
 
 @given(
-    segments(), st.integers(1, 12), st.booleans(), st.integers(1, 9),
+    segments(),
+    st.integers(1, 12),
+    st.booleans(),
+    st.integers(1, 9),
     st.lists(st.integers(0, 2**32), max_size=WORDS),
-)  # fmt: skip
+)
 def test_sample_pairs__equals_a_plain_loop(text, window, shrink, size, keep):
     windows, keep = WindowSize(window, shrink, np.uint64(11)), np.array(keep, np.uint64)
     actual = sample_pairs(*text, windows, KEY, WORDS, size, keep)

@@ -57,9 +57,12 @@ def expected_of(encoded, dealer):
     store, corpus, vocabulary = encoded
     params, counts = dealer.run.params, vocabulary.load().counts
     segment, words = SegmentReader(store, corpus, vocabulary).read(
-        STRETCH.start, STRETCH.stop, params.window, keep_thresholds(counts, params.sample),
+        STRETCH.start,
+        STRETCH.stop,
+        params.window,
+        keep_thresholds(counts, params.sample),
         stream(params.seed, Purpose.SUBSAMPLE, STRETCH.epoch),
-    )  # fmt: skip
+    )
     windows = WindowSize(params.window, True, stream(params.seed, Purpose.WINDOW, STRETCH.epoch))
     table, key = alias_table(np.array(dealer.weights)), stream(params.seed, Purpose.PARTITION, STRETCH.epoch)
     kinds = [None]

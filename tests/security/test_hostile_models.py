@@ -25,9 +25,15 @@ _GROWTH = 300 << 20  # bytes that opening may take
 
 
 PASS = {
-    "path": "phrases/x", "pieces": 1, "n_phrases": 1, "n_bigrams": 1, "min_count": 1, "threshold": 1.0,
-    "scoring": "default", "delimiter": "_",
-}  # fmt: skip
+    "path": "phrases/x",
+    "pieces": 1,
+    "n_phrases": 1,
+    "n_bigrams": 1,
+    "min_count": 1,
+    "threshold": 1.0,
+    "scoring": "default",
+    "delimiter": "_",
+}
 
 
 @pytest.fixture(scope="module")

@@ -86,9 +86,18 @@ def test_package__imports_by_name_in_few_places():
 
 @pytest.mark.parametrize(
     "source",
-    ["import pickle", "from pickle import loads", "eval('1')", "np.load(f, allow_pickle=True)", "torch.load(f)",
-     "import yaml", "exec(text)", "np.load(f)", "x(allow_pickle=flag)"],
-)  # fmt: skip
+    [
+        "import pickle",
+        "from pickle import loads",
+        "eval('1')",
+        "np.load(f, allow_pickle=True)",
+        "torch.load(f)",
+        "import yaml",
+        "exec(text)",
+        "np.load(f)",
+        "x(allow_pickle=flag)",
+    ],
+)
 def test_offences__are_found(source):
     assert list(_offences(source))
 

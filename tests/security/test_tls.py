@@ -107,8 +107,10 @@ with connect(Resources(scheduler=sys.argv[1]), timeout=3):
 def test_certificates__of_another_authority_are_refused(address, tmp_path):
     other, environment = Security.temporary(), dict(os.environ)
     contents = {
-        "CA_FILE": other.tls_ca_file, "CLIENT__CERT": other.tls_client_cert, "CLIENT__KEY": other.tls_client_key
-    }  # fmt: skip
+        "CA_FILE": other.tls_ca_file,
+        "CLIENT__CERT": other.tls_client_cert,
+        "CLIENT__KEY": other.tls_client_key,
+    }
     for setting, content in contents.items():
         (tmp_path / setting).write_text(content)
         environment[f"DASK_DISTRIBUTED__COMM__TLS__{setting}"] = str(tmp_path / setting)

@@ -19,9 +19,7 @@ pd = pytest.importorskip("pandas")
 DAY, GAP = 1000, 30
 LOOSE = Gates(min_stability=None, min_kept=None)  # of so little text
 SESSIONS = Sessions(gap=GAP, per="file", market="city")
-PARAMS = Params(
-    vector_size=8, window=20, shrink_windows=False, sample=0, min_count=1, epochs=1, market_negative=3
-)  # fmt: skip
+PARAMS = Params(vector_size=8, window=20, shrink_windows=False, sample=0, min_count=1, epochs=1, market_negative=3)
 
 
 def frame(day, n=300):
@@ -48,7 +46,7 @@ def cut(inputs, work, client, sessions=SESSIONS, block_size="64 MiB"):
     store = Store(str(work))
     actual = Events(inputs, sessions).write(
         store, PARAMS, Resources(block_size=block_size), lambda: client, lambda _: None
-    )  # fmt: skip
+    )
     counts = Counter()
     for table in read_markets(store, actual):
         for row in table.to_pylist():
@@ -88,10 +86,16 @@ def test_counts__are_the_same_night_by_night_and_all_at_once(days, client, tmp_p
 
 
 def test_counts__take_weights_but_no_goals(client, tmp_path):
-    events = pd.DataFrame({
-        "user": [1] * 4, "item": ["a", "b", "c", "d"], "time": range(4), "city": ["Rom", "Rom", None, "Ulm"],
-        "times": [1.0, 3.0, 1.0, 0.0], "booked": [True, False, False, False],
-    })  # fmt: skip
+    events = pd.DataFrame(
+        {
+            "user": [1] * 4,
+            "item": ["a", "b", "c", "d"],
+            "time": range(4),
+            "city": ["Rom", "Rom", None, "Ulm"],
+            "times": [1.0, 3.0, 1.0, 0.0],
+            "booked": [True, False, False, False],
+        }
+    )
     events.to_parquet(tmp_path / "events.parquet")
     sessions = Sessions(market="city", event_weight="times", goal="booked")
     _, counts = cut(str(tmp_path / "events.parquet"), tmp_path / "work", client, sessions)

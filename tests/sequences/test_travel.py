@@ -55,10 +55,15 @@ def walked(inputs, work, client, walks, partitions, edges=None, **options):
 
 # p, q, weight, directed, partitions
 CASES = [
-    (1, 1, None, False, 4), (1, 1, "weight", True, 8), (0.5, 2, None, False, 2), (0.5, 2, "weight", True, 4),
-    (0.01, 1, None, False, 4), (4, 0.25, "weight", False, 8), (1000, 1000, "weight", False, 4),
+    (1, 1, None, False, 4),
+    (1, 1, "weight", True, 8),
+    (0.5, 2, None, False, 2),
+    (0.5, 2, "weight", True, 4),
+    (0.01, 1, None, False, 4),
+    (4, 0.25, "weight", False, 8),
+    (1000, 1000, "weight", False, 4),
     (1e6, 1e6, None, True, 8),
-]  # fmt: skip
+]
 
 
 def anywhere(length):

@@ -28,8 +28,10 @@ DENSE_CASES = {("dense", False, *bias) for bias in BIASES}
 QUICK = DENSE_CASES | {("hub", True, 1, 1), ("hub", False, 0.5, 2), ("dense", True, 0.5, 2)}
 CASES = [
     pytest.param(name, directed, *bias, marks=() if (name, directed, *bias) in QUICK else pytest.mark.slow)
-    for bias in BIASES for name in ("hub", "dense") for directed in (False, True)
-]  # fmt: skip
+    for bias in BIASES
+    for name in ("hub", "dense")
+    for directed in (False, True)
+]
 
 
 @pytest.mark.parametrize(("name", "directed", "p", "q"), CASES)

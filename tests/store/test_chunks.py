@@ -22,18 +22,27 @@ def group(tmp_path):
 
 def array_of(codecs, shape, chunk, dtype, **options):
     array = zarr.create_array(
-        {}, shape=shape, chunks=(chunk, *shape[1:]), dtype=dtype, compressors=list(codecs),
-        config={"write_empty_chunks": True}, **options,
-    )  # fmt: skip
+        {},
+        shape=shape,
+        chunks=(chunk, *shape[1:]),
+        dtype=dtype,
+        compressors=list(codecs),
+        config={"write_empty_chunks": True},
+        **options,
+    )
     array[...] = np.random.default_rng(1).integers(0, 100, shape)
     return array
 
 
 @given(
-    codecs=st.sampled_from([*CODECS.values()]), n=st.integers(1, 30), chunk=st.integers(1, 12),
-    more=st.sampled_from([(), (3,)]), dtype=st.sampled_from(["<i4", "<i8", "u1", "<f4"]),
-    start=st.integers(-32, 32), stop=st.integers(-32, 32),
-)  # fmt: skip
+    codecs=st.sampled_from([*CODECS.values()]),
+    n=st.integers(1, 30),
+    chunk=st.integers(1, 12),
+    more=st.sampled_from([(), (3,)]),
+    dtype=st.sampled_from(["<i4", "<i8", "u1", "<f4"]),
+    start=st.integers(-32, 32),
+    stop=st.integers(-32, 32),
+)
 def test_rows__are_those_that_zarr_reads(codecs, n, chunk, more, dtype, start, stop):
     array = array_of(codecs, (n, *more), min(chunk, n), dtype)
     assert has_whole_rows(array)

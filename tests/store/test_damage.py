@@ -84,9 +84,14 @@ def trained_again(client, text, work, strategy):
     """Train in a work directory; return the vectors, or the error of the store, and the number of repairs."""
     stages = []
     vectors, damage = outcome(
-        train, text, work=work, params=RUNS[strategy], resources=RESOURCES, client=client,
+        train,
+        text,
+        work=work,
+        params=RUNS[strategy],
+        resources=RESOURCES,
+        client=client,
         listener=partial(note_stage, stages),
-    )  # fmt: skip
+    )
     return vectors, damage, stages.count("repair")
 
 
@@ -129,9 +134,13 @@ def test_train__writes_a_model_again_that_lost_a_table_before_it_was_published(c
 
     monkeypatch.setattr(sys.modules["daskw2v.training.version"], "write_vocabulary", lose)
     vectors = train(
-        text, work=tmp_path, params=RUNS["averaging"], resources=RESOURCES, client=client,
+        text,
+        work=tmp_path,
+        params=RUNS["averaging"],
+        resources=RESOURCES,
+        client=client,
         listener=partial(note_stage, stages),
-    )  # fmt: skip
+    )
     assert stages.count("repair") == 1
     assert vectors.metadata["tables"] == {"input": [60, 6], "output": [59, 6]}
 
@@ -339,9 +348,13 @@ def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(
     shutil.copy(earlier / "input" / "c" / "0" / "0", later / "input" / "c" / "0" / "0")
     messages = []
     vectors = train(
-        text, work=tmp_path / "work", params=params, resources=RESOURCES, client=client,
+        text,
+        work=tmp_path / "work",
+        params=params,
+        resources=RESOURCES,
+        client=client,
         listener=lambda progress: messages.append(progress.message),
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(vectors.vectors[:], undisturbed.vectors[:])
     assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in messages)
 

@@ -12,9 +12,17 @@ from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 
 READ_ONLY = {
-    "__truediv__", "check", "exists", "children", "size", "sizes", "force_names", "read_bytes", "read_range",
+    "__truediv__",
+    "check",
+    "exists",
+    "children",
+    "size",
+    "sizes",
+    "force_names",
+    "read_bytes",
+    "read_range",
     "read_manifest",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

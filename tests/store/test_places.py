@@ -167,9 +167,16 @@ def test_arrays__without_locations_are_read(home):
 
 @pytest.mark.parametrize(
     "place",
-    [7, {}, {"path": 7}, {"path": "plain", "chunks": 7}, {"path": "plain", "chunks": "?"},
-     {"path": "plain", "chunks": base64.b64encode(bytes(8)).decode()}, {"path": "plain", "attempt": []}],
-)  # fmt: skip
+    [
+        7,
+        {},
+        {"path": 7},
+        {"path": "plain", "chunks": 7},
+        {"path": "plain", "chunks": "?"},
+        {"path": "plain", "chunks": base64.b64encode(bytes(8)).decode()},
+        {"path": "plain", "attempt": []},
+    ],
+)
 def test_place__of_another_form_is_refused(home, place):
     file = home / "attempt0" / "0" / "plain" / "zarr.json"
     values = json.loads(file.read_text())

@@ -58,8 +58,10 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "most_similar": lambda model: model.most_similar(["walk", ("sing", 0.5)], "zebra", topn=4),
     "most_similar_cosmul": lambda model: model.most_similar_cosmul(["walked", "sing"], ["walk"], topn=4),
     "n_similarity": lambda model: model.n_similarity(["walk", "sing"], ["zebra"]),
-    "nearest": lambda model: (model.nearest(np.arange(2 * model.vector_size).reshape(2, -1), 3),
-                              model.nearest(["walk", "sing"], 2)),
+    "nearest": lambda model: (
+        model.nearest(np.arange(2 * model.vector_size).reshape(2, -1), 3),
+        model.nearest(["walk", "sing"], 2),
+    ),
     "norms": lambda model: model.norms,
     "of_features": lambda model: model.of_features([{"brand": "acme", "price": 1.5}, {"brand": ["zorg", "?"]}]),
     "output_rows": lambda model: model.output_rows(),
@@ -88,19 +90,40 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "units": lambda model: model.units([0, 7]),
     "with_ngrams": lambda model: model.with_ngrams(3, 3, 40)[UNSEEN],
     "write_to": lambda model: _written(model.write_to),
-}  # fmt: skip
+}
 # What is held, or computed without arguments
 QUERIES |= {
     name: attrgetter(name)
-    for name in ("features", "in_memory", "metadata", "pickles_as", "searcher", "stable_ids", "subwords", "summary",
-                 "url", "vector_size", "vectors", "vocabulary")
-}  # fmt: skip
+    for name in (
+        "features",
+        "in_memory",
+        "metadata",
+        "pickles_as",
+        "searcher",
+        "stable_ids",
+        "subwords",
+        "summary",
+        "url",
+        "vector_size",
+        "vectors",
+        "vocabulary",
+    )
+}
 
 # What makes a model, leaves it as it is, copies it, or needs a network
 _NO_QUERIES = {
-    "open", "__init__", "__post_init__", "__setattr__", "__delattr__", "__replace__", "__getstate__", "__copy__",
-    "__deepcopy__", "__dask_tokenize__", "push_to_hub",
-}  # fmt: skip
+    "open",
+    "__init__",
+    "__post_init__",
+    "__setattr__",
+    "__delattr__",
+    "__replace__",
+    "__getstate__",
+    "__copy__",
+    "__deepcopy__",
+    "__dask_tokenize__",
+    "push_to_hub",
+}
 
 
 def public_queries(cls: type) -> set[str]:

@@ -171,9 +171,10 @@ class Recorder:
         recorded = self.disk(len(self.events)).after("all kept", random.Random(0))
         found = read_tree(self.root)
         differing = sorted(
-            path for path in recorded.keys() | found.keys()
+            path
+            for path in recorded.keys() | found.keys()
             if path not in recorded or path not in found or recorded[path] != found[path]
-        )  # fmt: skip
+        )
         if differing:
             raise AssertionError(f"Writes were missed: {', '.join(differing[:5])}")
 
@@ -181,10 +182,17 @@ class Recorder:
     def recording(self) -> Iterator[None]:
         """Record what is done in a block. Syncs are recorded, and not done."""
         wrapped: dict[str, Callable[..., Any]] = {
-            "open": self._os_open, "mkdir": self._mkdir, "rmdir": self._remove, "unlink": self._remove,
-            "remove": self._remove, "rename": self._rename, "replace": self._rename, "link": self._link,
-            "fsync": self._fsync, "fdatasync": self._fsync,
-        }  # fmt: skip
+            "open": self._os_open,
+            "mkdir": self._mkdir,
+            "rmdir": self._remove,
+            "unlink": self._remove,
+            "remove": self._remove,
+            "rename": self._rename,
+            "replace": self._rename,
+            "link": self._link,
+            "fsync": self._fsync,
+            "fdatasync": self._fsync,
+        }
         with ExitStack() as patched:
             for name, wrap in wrapped.items():
                 patched.enter_context(mock.patch.object(os, name, partial(wrap, getattr(os, name))))

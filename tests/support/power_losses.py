@@ -58,8 +58,9 @@ def training(**changes: Any) -> Act:
 
     def act(place: Place) -> None:
         params = SMALL.replace(**changes)
-        train(str(place.text / "0.txt"), work=place.work, params=params, resources=ONE, client=place.client,
-              listener=None)  # fmt: skip
+        train(
+            str(place.text / "0.txt"), work=place.work, params=params, resources=ONE, client=place.client, listener=None
+        )
 
     return act
 
@@ -69,8 +70,16 @@ def night(days: int, *, index: bool = False) -> Act:
 
     def act(place: Place) -> None:
         files = [str(place.text / f"{day}.txt") for day in range(days)]
-        retrain(files, work=place.work, params=SMALL, resources=ONE, policy=Policy(keep=2, index=index), gates=LOOSE,
-                client=place.client, listener=None)  # fmt: skip
+        retrain(
+            files,
+            work=place.work,
+            params=SMALL,
+            resources=ONE,
+            policy=Policy(keep=2, index=index),
+            gates=LOOSE,
+            client=place.client,
+            listener=None,
+        )
 
     return act
 
@@ -135,7 +144,7 @@ COMMANDS = {
     "index": Command([training()], index(4)),
     "index, again": Command([training(), index(4)], index(8)),
     "export": Command([*_THREE[:2], exporting(0)], exporting(1)),
-}  # fmt: skip
+}
 
 
 def write_text(folder: Path, days: int = 3) -> None:

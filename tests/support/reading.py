@@ -24,9 +24,14 @@ def read(
     report, pieces = ReadReport(), list[RawText | Tokens]()
     for block in plan_blocks(find_sources(path, format), block_bytes):
         pieces += read_block(
-            block, column=column, errors=errors, tokenizer=make_tokenizer(tokenizer), storage_options={},
-            report=report, **rules,
-        )  # fmt: skip
+            block,
+            column=column,
+            errors=errors,
+            tokenizer=make_tokenizer(tokenizer),
+            storage_options={},
+            report=report,
+            **rules,
+        )
     return pieces, report
 
 

@@ -619,13 +619,15 @@ MUTATIONS: dict[str, tuple[object, str, Any]] = {
     "a state is not read back": (numbered.NumberedLog, "append", _append_without_reading_back),
     "guards are not checked": (Store, "check", lambda self: None),
     "a night does not compare its base": (
-        Versions, "publish", lambda self, name, expected="", **options: _publish(self, name, **options),
+        Versions,
+        "publish",
+        lambda self, name, expected="", **options: _publish(self, name, **options),
     ),
     "a request is not looked for in the history": (state, "read_history", lambda models: iter(())),
     "gc deletes what is held": (state.Hold, "expired", lambda self, now: True),
     "a failed night is not compared with the history": (retrain_module, "_served_by", lambda work, key: None),
     "one old answer ends a lease": (numbered.NumberedLog, "ends_with", numbered.NumberedLog._ends_with),
-}  # fmt: skip
+}
 
 
 @contextmanager

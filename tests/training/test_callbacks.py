@@ -81,9 +81,14 @@ class StopsAfterRound(Callback):
 def trained(text, work, client, params, *callbacks, messages=None, **resources):
     said = [] if messages is None else messages
     return train(
-        text, work=work, params=params, resources=Resources(threads=1, **resources), client=client,
-        callbacks=callbacks, listener=lambda p: said.append(p.message),
-    )  # fmt: skip
+        text,
+        work=work,
+        params=params,
+        resources=Resources(threads=1, **resources),
+        client=client,
+        callbacks=callbacks,
+        listener=lambda p: said.append(p.message),
+    )
 
 
 @pytest.mark.sampled(1)
@@ -99,8 +104,12 @@ def test_callback__receives_rounds_epochs_and_the_end(text, tmp_path, client, st
         assert record.loss == pytest.approx(entry["loss"] / entry["pairs"])
         assert record.progress == entry["progress"] / history[-1]["progress"]
         assert (record.work, record.restored, record.version, record.held_out_loss, record.scores) == (
-            str(tmp_path), False, None, None, {},
-        )  # fmt: skip
+            str(tmp_path),
+            False,
+            None,
+            None,
+            {},
+        )
     (end,) = log.records("end")
     assert log.events[-1] == ("end", end)
     for name in ("words", "pairs"):
@@ -285,15 +294,27 @@ def test_stop__of_a_run_with_losses_keeps_those_of_the_rounds_that_were_trained(
 def test_retraining__reports_to_callbacks_and_may_be_stopped(text, tmp_path, client):
     def night(log, gates):
         return retrain(
-            str(text), work=tmp_path, params=STRATEGIES["one replica"], resources=Resources(threads=1), gates=gates,
-            client=client, callbacks=[log, StopsAfterEpoch()], listener=None,
-        )  # fmt: skip
+            str(text),
+            work=tmp_path,
+            params=STRATEGIES["one replica"],
+            resources=Resources(threads=1),
+            gates=gates,
+            client=client,
+            callbacks=[log, StopsAfterEpoch()],
+            listener=None,
+        )
 
     refused, served, idle = Log(), Log(), Log()
     assert night(refused, Gates(max_long=0.0, times_median=1.01)).outcome is Outcome.STOPPED
     assert refused.of("round", "epoch", "end") == [
-        ("round", 0), ("round", 1), ("epoch", 1), ("round", 2), ("round", 3), ("epoch", 3), ("end", 3),
-    ]  # fmt: skip
+        ("round", 0),
+        ("round", 1),
+        ("epoch", 1),
+        ("round", 2),
+        ("round", 3),
+        ("epoch", 3),
+        ("end", 3),
+    ]
     assert refused.records("end")[0].version is None
     summary = night(served, Gates(max_long=None))
     (end,) = served.records("end")

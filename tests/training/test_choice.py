@@ -25,9 +25,16 @@ GB = 1 << 30
 AUTO, PLAIN = Params(), Params(strategy="averaging")
 SMALL = Params(vector_size=4, min_count=1, epochs=1, sample=0, window=2)
 SMALL_TEXT = Text(
-    words=10**6, types=40_000, subsampled=6 * 10**5, vocabulary=10**4, blocks=1, shards=1, shard_words=10**6,
-    shard_types=40_000, entries=40_000,
-)  # fmt: skip
+    words=10**6,
+    types=40_000,
+    subsampled=6 * 10**5,
+    vocabulary=10**4,
+    blocks=1,
+    shards=1,
+    shard_words=10**6,
+    shard_types=40_000,
+    entries=40_000,
+)
 LONG_TEXT = replace(SMALL_TEXT, words=2 * 10**10, subsampled=10**10, vocabulary=10**5, blocks=2000, shards=2000)
 MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 

@@ -18,9 +18,17 @@ from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.step_schedule import ColumnRounds
 
 PARAMS = Params(
-    objective="context_matrix", strategy="columns", vector_size=12, min_count=1, epochs=2, sample=1e-2, alpha=0.02,
-    context_size=100, gather_every=13, optimizer="adam",
-)  # fmt: skip
+    objective="context_matrix",
+    strategy="columns",
+    vector_size=12,
+    min_count=1,
+    epochs=2,
+    sample=1e-2,
+    alpha=0.02,
+    context_size=100,
+    gather_every=13,
+    optimizer="adam",
+)
 RESOURCES = Resources(threads=1, block_size="32 KiB")
 ALL = {"adam": PARAMS, "sgd": PARAMS.replace(optimizer="sgd", alpha=0.1)}
 
@@ -131,9 +139,13 @@ def test_columns__losses_of_a_run_that_began_without_are_made_anew(client, text,
     with pytest.raises(Stop):
         train(text, work=tmp_path, params=PARAMS, resources=resources, client=client, listener=stop)
     vectors = train(
-        text, work=tmp_path, params=PARAMS, resources=resources.replace(word_losses=True), client=client,
+        text,
+        work=tmp_path,
+        params=PARAMS,
+        resources=resources.replace(word_losses=True),
+        client=client,
         listener=lambda p: messages.append(p.message),
-    )  # fmt: skip
+    )
     assert "the checkpoint has no losses of the rounds before it: training starts again" in messages
     assert np.isfinite(read_losses(Store(vectors.url))[1]).all()
     same(vectors, undisturbed["adam"])
@@ -217,9 +229,13 @@ def test_columns__new_text_extends_the_matrix_of_old_text(client, text, tmp_path
     base = old.metadata["matrix"]
     params, stages = PARAMS.replace(base_matrix=base["name"]), []
     new = train(
-        [text, more], work=tmp_path, params=params, resources=RESOURCES, client=client,
+        [text, more],
+        work=tmp_path,
+        params=params,
+        resources=RESOURCES,
+        client=client,
         listener=lambda p: stages.append(p.message) if p.stage == "matrix" else None,
-    )  # fmt: skip
+    )
     assert stages[0] == "1 piece of text"
     assert f"word-context matrix {new.metadata['matrix']['name']}" in stages
     assert new.metadata["matrix"]["text_words"] == base["text_words"] + 2000

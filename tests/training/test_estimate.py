@@ -39,9 +39,16 @@ RUNS = {
     "subwords": Params(objective="subwords", strategy="columns"),
 }
 TEXT = Text(
-    words=10**9, types=4 * 10**6, subsampled=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
-    shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
-)  # fmt: skip
+    words=10**9,
+    types=4 * 10**6,
+    subsampled=5 * 10**8,
+    vocabulary=10**6,
+    blocks=90,
+    shards=90,
+    shard_words=11 * 10**6,
+    shard_types=200_000,
+    entries=18 * 10**6,
+)
 ONE = Workers()
 ONE_BUCKET = st.builds(  # with more, each task has less
     Text,
@@ -220,9 +227,16 @@ def test_known_text__has_the_sizes_of_the_manifests(client, file, tmp_path):
     corpus = build_corpus(file, store, params, Resources(), client)
     text = known_text(corpus, build_vocabulary(corpus, store, params, Resources(), client), params)
     assert text == Text(
-        words=9000, types=8, subsampled=text.subsampled, vocabulary=1, blocks=1, shards=1, shard_words=9000,
-        shard_types=8, entries=8,
-    )  # fmt: skip
+        words=9000,
+        types=8,
+        subsampled=text.subsampled,
+        vocabulary=1,
+        blocks=1,
+        shards=1,
+        shard_words=9000,
+        shard_types=8,
+        entries=8,
+    )
     assert text.subsampled == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
 
 
@@ -328,15 +342,20 @@ def test_workers_of__counts_the_gpus_of_each(monkeypatch):
     }
     fake = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": infos}, cluster=None)
     assert find_worker_kinds(fake, "cuda") == [
-        Workers(3, 8, 4 * GB, 4, limit=GB, device_limit=6.0), Workers(3, 8, 4 * GB, limit=GB, device_limit=5.0)
-    ]  # fmt: skip
+        Workers(3, 8, 4 * GB, 4, limit=GB, device_limit=6.0),
+        Workers(3, 8, 4 * GB, limit=GB, device_limit=5.0),
+    ]
     assert find_worker_kinds(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
 
 
 def test_local_workers__are_those_that_dask_would_start():
     resources = Resources(workers=2, threads=3, memory_limit="1 GiB")
-    with LocalCluster(n_workers=2, threads_per_worker=3, memory_limit="1 GiB", processes=False,
-                      dashboard_address=":0") as cluster, Client(cluster) as client:  # fmt: skip
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=3, memory_limit="1 GiB", processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
         assert [local_workers(resources)] == find_worker_kinds(client, "cpu")
 
 

@@ -33,9 +33,13 @@ def trained(text, work, client, strategy="averaging", messages=None, **resources
     params = STRATEGIES[strategy].replace(vector_size=8, min_count=1, epochs=2, sample=0)
     said = [] if messages is None else messages
     return train(
-        text, work=work, params=params, resources=Resources(threads=1, **resources), client=client,
+        text,
+        work=work,
+        params=params,
+        resources=Resources(threads=1, **resources),
+        client=client,
         listener=lambda p: said.append(p.message),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)

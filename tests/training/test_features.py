@@ -104,8 +104,11 @@ def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
         params, models = NGRAMS.replace(n_replicas=n, epochs=1), []
         for number, own in enumerate([None, client]):
             resources = Resources(threads=1, workers=1)
-            models.append(train(text, work=tmp_path / f"{n}-{number}", params=params, resources=resources, client=own,
-                               listener=None))  # fmt: skip
+            models.append(
+                train(
+                    text, work=tmp_path / f"{n}-{number}", params=params, resources=resources, client=own, listener=None
+                )
+            )
         np.testing.assert_array_equal(models[0].vectors, models[1].vectors)
         np.testing.assert_array_equal(models[0].features.rows[:], models[1].features.rows[:])
 
@@ -125,9 +128,11 @@ def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, mon
         return play(run, number, needs_rows)
 
     given = {
-        "params": NGRAMS.replace(n_replicas=2, rounds_per_epoch=2), "client": client, "listener": None,
+        "params": NGRAMS.replace(n_replicas=2, rounds_per_epoch=2),
+        "client": client,
+        "listener": None,
         "resources": ONE.replace(checkpoint_seconds=0),
-    }  # fmt: skip
+    }
     with monkeypatch.context() as patch:
         patch.setattr(AveragingRun, "play", stop)
         with pytest.raises(StoppedError):
@@ -160,8 +165,12 @@ def items_of(tmp_path, rng, styles=3, each=12):
             style = rng.integers(styles)
             f.write(" ".join(names[style * each + i] for i in rng.integers(0, each, 8)) + "\n")
     style = [*np.repeat(np.arange(styles), each), *range(styles)]
-    table = {"item": names + new, "style": [f"s{n}" for n in style], "price": rng.normal(np.array(style), 0.1),
-             "noise": [f"n{n}" for n in rng.integers(0, 5, len(style))]}  # fmt: skip
+    table = {
+        "item": names + new,
+        "style": [f"s{n}" for n in style],
+        "price": rng.normal(np.array(style), 0.1),
+        "noise": [f"n{n}" for n in rng.integers(0, 5, len(style))],
+    }
     pq.write_table(pa.table(table), tmp_path / "items.parquet")
     return table
 
@@ -169,11 +178,15 @@ def items_of(tmp_path, rng, styles=3, each=12):
 def test_new_items__are_found_by_their_features(tmp_path, client):
     table = items_of(tmp_path, np.random.default_rng(0))
     params = NGRAMS.replace(
-        maxn=0, bucket=2_000_000, features=str(tmp_path / "items.parquet"), feature_weights={"noise": 0.5},
+        maxn=0,
+        bucket=2_000_000,
+        features=str(tmp_path / "items.parquet"),
+        feature_weights={"noise": 0.5},
         prior_count=500,
-    )  # fmt: skip
-    vectors = train(tmp_path / "sessions.txt", work=tmp_path / "work", params=params, resources=ONE, client=client,
-                    listener=None)  # fmt: skip
+    )
+    vectors = train(
+        tmp_path / "sessions.txt", work=tmp_path / "work", params=params, resources=ONE, client=client, listener=None
+    )
     assert [column.name for column in vectors.features.keys.columns] == ["style", "price", "noise"]
     for row in range(36, 39):
         item = {name: table[name][row] for name in ("style", "price")}
@@ -194,8 +207,9 @@ def test_new_items__are_found_by_their_features(tmp_path, client):
 def test_both_sources__together(tmp_path, client):
     items_of(tmp_path, np.random.default_rng(0))
     params = NGRAMS.replace(features=str(tmp_path / "items.parquet"), epochs=1)
-    vectors = train(tmp_path / "sessions.txt", work=tmp_path / "work", params=params, resources=ONE, client=client,
-                    listener=None)  # fmt: skip
+    vectors = train(
+        tmp_path / "sessions.txt", work=tmp_path / "work", params=params, resources=ONE, client=client, listener=None
+    )
     assert vectors["item"].shape == vectors.of_features({"style": "s1", "price": 1.0}).shape == (16,)
     assert len(vectors.features.keys) == vectors.metadata["tables"]["features"][0]
 
@@ -208,13 +222,23 @@ def test_a_night__goes_on_from_the_rows_of_the_night_before(tmp_path, client):
     text_of_stems(tmp_path / "2.txt", seed=1, lines=60)
     with open(tmp_path / "2.txt", "a") as f:
         f.write("gardista topic0 topic0\n" * 3)
-    report = retrain([str(tmp_path / "1.txt"), str(tmp_path / "2.txt")], work=work, params=NGRAMS.replace(epochs=1),
-                     resources=ONE, client=client, gates=LOOSE, listener=None)  # fmt: skip
+    report = retrain(
+        [str(tmp_path / "1.txt"), str(tmp_path / "2.txt")],
+        work=work,
+        params=NGRAMS.replace(epochs=1),
+        resources=ONE,
+        client=client,
+        gates=LOOSE,
+        listener=None,
+    )
     assert report.outcome is Outcome.PUBLISHED
     second = Vectors.open(work)
     assert second.url != first.url
-    cosines = np.sum(first.units([first.key_to_index[w] for w in first.index_to_key])
-                     * second.units([second.key_to_index[w] for w in first.index_to_key]), axis=1)  # fmt: skip
+    cosines = np.sum(
+        first.units([first.key_to_index[w] for w in first.index_to_key])
+        * second.units([second.key_to_index[w] for w in first.index_to_key]),
+        axis=1,
+    )
     assert cosines.min() > 0.8
     unseen = first["swimmista"], second["swimmista"]
     assert np.vecdot(*unseen) / np.prod([np.linalg.norm(u) for u in unseen]) > 0.9
@@ -254,8 +278,13 @@ def test_what_nothing_would_read__is_refused(tmp_path, options, message):
 def test_gpus__are_refused(tmp_path):
     text_of_stems(tmp_path / "text.txt", lines=3)
     with pytest.raises(ParameterError, match="maxn=4 changes nothing for device='cuda'"):
-        train(tmp_path / "text.txt", work=tmp_path / "work", params=Params(maxn=4), resources=Resources(device="cuda"),
-              listener=None)  # fmt: skip
+        train(
+            tmp_path / "text.txt",
+            work=tmp_path / "work",
+            params=Params(maxn=4),
+            resources=Resources(device="cuda"),
+            listener=None,
+        )
 
 
 def test_models_without_a_table__have_no_items(spelled):
@@ -268,8 +297,10 @@ def test_a_table_of_features__is_read_anew_where_another_attempt_lies(tmp_path):
     store, tables = Store(str(tmp_path / "trained")), []
     for value in (1.0, 2.0):
         create_model(store, {"input": (3, 2), "features": (4, 2)}, row_block=4)
-        written = [write_table_rows(store, name, 0, np.full((n, 2), value, np.float32))
-                   for name, n in (("input", 3), ("features", 4))]  # fmt: skip
+        written = [
+            write_table_rows(store, name, 0, np.full((n, 2), value, np.float32))
+            for name, n in (("input", 3), ("features", 4))
+        ]
         finish_tables(store, written)
         tables.append(_all_features(store, read_attempt(store)))
     assert (tables[0] == 1).all()

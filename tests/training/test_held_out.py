@@ -56,9 +56,13 @@ def text(tmp_path_factory):
 def trained(text, work, client, params=ONE, messages=None, **resources):
     said = [] if messages is None else messages
     return train(
-        str(text), work=work, params=params, resources=Resources(threads=1, **resources), client=client,
+        str(text),
+        work=work,
+        params=params,
+        resources=Resources(threads=1, **resources),
+        client=client,
         listener=lambda p: said.append(p.message),
-    )  # fmt: skip
+    )
 
 
 def corpus_of(text, work, client, params=PARAMS, **resources):
@@ -271,9 +275,14 @@ def test_retraining__holds_out_some_of_its_excerpt(text, tmp_path, client):
     folder = tmp_path / "text"
     folder.mkdir()
     options = {
-        "work": tmp_path / "work", "params": ONE, "resources": Resources(threads=1), "gates": loose, "client": client,
-        "policy": Policy(text="new", keep=2), "listener": None,
-    }  # fmt: skip
+        "work": tmp_path / "work",
+        "params": ONE,
+        "resources": Resources(threads=1),
+        "gates": loose,
+        "client": client,
+        "policy": Policy(text="new", keep=2),
+        "listener": None,
+    }
     corpora = []
     for night, name in enumerate("ababa"):
         (folder / f"{night}.txt").write_bytes((text / f"{name}.txt").read_bytes() * (night + 1))
@@ -307,9 +316,15 @@ def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
 
     def night():
         summary = retrain(
-            str(folder), work=tmp_path / "work", params=ONE, resources=Resources(threads=1), gates=loose, client=client,
-            policy=Policy(old_share=0.5), listener=None,
-        )  # fmt: skip
+            str(folder),
+            work=tmp_path / "work",
+            params=ONE,
+            resources=Resources(threads=1),
+            gates=loose,
+            client=client,
+            policy=Policy(old_share=0.5),
+            listener=None,
+        )
         metadata = Vectors.open(str(tmp_path / "work" / "models" / summary.version)).metadata
         return metadata["corpus"]["tokens"], metadata.get("held_out", {}).get("tokens")
 
@@ -331,11 +346,12 @@ def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
         ({"patience": 3}, {}, r"patience=3 changes nothing without monitor"),
         ({"min_delta": 0.1}, {}, r"min_delta=0\.1 changes nothing without monitor"),
         (
-            {"objective": "context_matrix", "strategy": "auto", "base_matrix": "a"}, {},
+            {"objective": "context_matrix", "strategy": "auto", "base_matrix": "a"},
+            {},
             r"held_out=0\.1 with base_matrix='a'",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_measured__is_refused_before_text_is_read(tmp_path, changes, resources, match):
     with pytest.raises(ParameterError, match=match):
         train("no-such-file", work=tmp_path, params=ONE.replace(**changes), resources=Resources(**resources))

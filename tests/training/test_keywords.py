@@ -129,8 +129,15 @@ def test_temporary_work__is_removed_at_the_end_of_the_process_and_not_by_a_fork(
     assert [each.name for each in temporary.iterdir() if each.name.startswith("daskw2v-")] == []
 
 
-@pytest.mark.parametrize("given", [{"scheduler": "tcp://10.0.0.9:8786"}, {"scheduler": "scheduler:8786"},
-                                   {"scheduler": "tls://[2001:db8::1]:8786"}, {"host": "10.0.0.9"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"scheduler": "tcp://10.0.0.9:8786"},
+        {"scheduler": "scheduler:8786"},
+        {"scheduler": "tls://[2001:db8::1]:8786"},
+        {"host": "10.0.0.9"},
+    ],
+)
 def test_temporary_work__is_refused_where_workers_may_not_see_it(text, temporary, given):
     for call in (daskw2v.train, daskw2v.items, daskw2v.walks):
         with pytest.raises(ClusterError, match=r"work is not given.*other machines.*Give work, the URL"):
@@ -140,9 +147,14 @@ def test_temporary_work__is_refused_where_workers_may_not_see_it(text, temporary
 
 @pytest.mark.parametrize(
     "resources",
-    [Resources(), Resources(workers=2), Resources(scheduler="tcp://127.0.0.1:8786"),
-     Resources(scheduler="localhost:8786"), Resources(scheduler="tcp://[::1]:8786")],
-)  # fmt: skip
+    [
+        Resources(),
+        Resources(workers=2),
+        Resources(scheduler="tcp://127.0.0.1:8786"),
+        Resources(scheduler="localhost:8786"),
+        Resources(scheduler="tcp://[::1]:8786"),
+    ],
+)
 def test_check_here__takes_a_cluster_of_this_machine(resources):
     refuse_remote_workers(None, resources, "", "")
 

@@ -40,9 +40,14 @@ def mlflow(tmp_path, monkeypatch):
 
 def trained(text, work, client, *callbacks, params=PARAMS, **resources):
     return train(
-        str(text), work=work, params=params, resources=Resources(threads=1, **resources), client=client,
-        callbacks=callbacks, listener=None,
-    )  # fmt: skip
+        str(text),
+        work=work,
+        params=params,
+        resources=Resources(threads=1, **resources),
+        client=client,
+        callbacks=callbacks,
+        listener=None,
+    )
 
 
 class StopsAfterEpoch(Callback):
@@ -69,8 +74,11 @@ def test_mlflow__has_params_metrics_and_the_version(text, tmp_path, client, mlfl
     vectors = trained(text, tmp_path / "work", client, mlflow=uri, eval_similarity=[pairs])
     history, run = vectors.metadata["metrics"]["history"], the_run(reader)
     assert {name: run.data.params[name] for name in ("vector_size", "strategy", "alpha", "held_out")} == {
-        "vector_size": "8", "strategy": "averaging", "alpha": "0.035", "held_out": "0.1",
-    }  # fmt: skip
+        "vector_size": "8",
+        "strategy": "averaging",
+        "alpha": "0.035",
+        "held_out": "0.1",
+    }
     assert run.data.params.keys() == vectors.metadata["params"].keys()
     assert history_of(reader, run, "loss") == [
         (n, pytest.approx(e["loss"] / e["pairs"])) for n, e in enumerate(history)
@@ -171,8 +179,10 @@ def test_tensorboard__has_params_metrics_and_the_version(text, tmp_path, client)
     assert [step for step, _ in found["epoch/loss"]] == [1]
     texts = [
         value.tensor.string_val[0].decode()
-        for _, event in events_in(folder) for value in event.summary.value if value.HasField("tensor")
-    ]  # fmt: skip
+        for _, event in events_in(folder)
+        for value in event.summary.value
+        if value.HasField("tensor")
+    ]
     assert "| vector_size | 8 |" in texts[0]
     assert vectors.url in texts[1]
     assert "one is enough" in texts[1]

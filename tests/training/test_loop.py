@@ -97,8 +97,15 @@ def test_loop__makes_an_entry_a_round_and_a_progress_for_each_report(folder):
     assert [entry["round"] for entry in result.history] == evaluated == [0, 1, 2, 3]
     first = {name: value for name, value in result.history[0].items() if name != "seconds"}
     assert first == {
-        "round": 0, "progress": 100, "words": 14, "pairs": 20, "loss": 2.0, "alpha": 0.1, "compiling": 0.0, "half": 2,
-    }  # fmt: skip
+        "round": 0,
+        "progress": 100,
+        "words": 14,
+        "pairs": 20,
+        "loss": 2.0,
+        "alpha": 0.1,
+        "compiling": 0.0,
+        "half": 2,
+    }
     assert [progress.done for progress in reports] == [50, 100, 150, 200, 250, 300, 350, 400]
     assert result.shares == {"a": (80, 4.0)}
     assert (result.threads, result.facts) == (3, {"matrix": 1})
@@ -108,8 +115,16 @@ def test_loop__submits_rounds_ahead(folder):
     run = CountingRun(ahead=2)
     play(run, folder)
     assert run.log == [
-        "restore 0", "submit 0", "submit 1", "wait 0", "submit 2", "wait 1", "submit 3", "wait 2", "wait 3",
-    ]  # fmt: skip
+        "restore 0",
+        "submit 0",
+        "submit 1",
+        "wait 0",
+        "submit 2",
+        "wait 1",
+        "submit 3",
+        "wait 2",
+        "wait 3",
+    ]
 
 
 def test_loop__holds_no_rows_of_a_round_while_the_next_one_is_trained(folder):
@@ -151,8 +166,11 @@ def test_loop__writes_no_checkpoint_between_rounds_that_are_trained_together(fol
     run = CountingRun(ahead=4, together=2)
     play(run, folder, seconds=0)
     assert [step for step in run.log if step in ("save", "wait 0", "wait 1", "wait 2")] == [
-        "wait 0", "wait 1", "save", "wait 2",
-    ]  # fmt: skip
+        "wait 0",
+        "wait 1",
+        "save",
+        "wait 2",
+    ]
 
 
 def test_loop__takes_the_seconds_that_a_report_has(folder):
@@ -180,10 +198,14 @@ def test_loop__begins_no_round_while_the_one_before_may_stop_the_run(folder, sec
     run = CountingRun(ahead=3)
     result, _, seen = play(run, folder, seconds, stops_after=(0, 2))
     assert [step for step in run.log if step[:4] in ("subm", "wait")] == [
-        "submit 0", "wait 0",
-        *(["submit 1", "wait 1", "submit 2", "wait 2"] if seconds == 0 else
-          ["submit 1", "submit 2", "wait 1", "wait 2"]),
-    ]  # fmt: skip
+        "submit 0",
+        "wait 0",
+        *(
+            ["submit 1", "wait 1", "submit 2", "wait 2"]
+            if seconds == 0
+            else ["submit 1", "submit 2", "wait 1", "wait 2"]
+        ),
+    ]
     assert (result.stopped, run.model, seen) == ("enough", 3, [0, 1, 2])
     assert checkpoint.find_newest(folder) is None or checkpoint.find_newest(folder)[1]["next_pass"] == 2
 

@@ -95,9 +95,10 @@ def test_no_tables__are_refused(tmp_path, client):
     pq.write_table(pa.table({"word": [1.5], "market": ["Rom"]}), tmp_path / "floats.parquet")
     (tmp_path / "words.jsonl").write_text('{"word": "a", "market": "Rom"}\n')
     for name, message in (
-        ("floats.parquet", "words of .* are of type double"), ("words.jsonl", "is jsonl, not a table of markets"),
+        ("floats.parquet", "words of .* are of type double"),
+        ("words.jsonl", "is jsonl, not a table of markets"),
         ("nothing.csv", "nothing.csv"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InputError, match=message):
             with_market_table(Params(market_negative=1, markets=str(tmp_path / name)), ONE)
 
@@ -203,9 +204,15 @@ def share_of_style(vectors):
 def test_negatives_of_a_market__separate_styles_of_a_city(cities, client, tmp_path, objective):
     """Items of other cities are easy to reject, and teach little (Grbovic and Cheng 2018, section 3.1)."""
     params = Params(
-        objective=objective, strategy="averaging", vector_size=16, window=8, shrink_windows=False, sample=0,
-        min_count=1, epochs=4,
-    )  # fmt: skip
+        objective=objective,
+        strategy="averaging",
+        vector_size=16,
+        window=8,
+        shrink_windows=False,
+        sample=0,
+        min_count=1,
+        epochs=4,
+    )
     table = {"market_negative": 5, "markets": str(cities / "cities.parquet")}
     asked = {"work": tmp_path / "work", "client": client, "resources": ONE, "listener": None}
     few, many, near = (

@@ -21,9 +21,12 @@ def flat(steps):
 
 
 @given(
-    n=st.integers(1, 40), grouped=st.integers(0, 9), passes=st.integers(1, 3), epochs=st.integers(1, 2),
+    n=st.integers(1, 40),
+    grouped=st.integers(0, 9),
+    passes=st.integers(1, 3),
+    epochs=st.integers(1, 2),
     seed=st.integers(0, 9),
-)  # fmt: skip
+)
 def test_steps__of_a_pass_train_each_bucket_once_and_no_partition_twice_a_round(n, grouped, passes, epochs, seed):
     n, n_groups = (n, None) if grouped == 0 else (n // grouped * grouped or grouped, grouped)
     rotations = make(n, n_groups=n_groups, passes_per_epoch=passes, epochs=epochs, seed=seed)
@@ -78,10 +81,16 @@ def test_steps__of_passes_come_in_different_orders():
 @pytest.mark.parametrize(
     ("n", "epochs", "passes"),
     [
-        (8, 1, 32), (8, 3, 32), (8, 5, 20), (8, 96, 1), (8, 100, 1), (2, 1, 128), (16, 1, 16),
+        (8, 1, 32),
+        (8, 3, 32),
+        (8, 5, 20),
+        (8, 96, 1),
+        (8, 100, 1),
+        (2, 1, 128),
+        (16, 1, 16),
         *((n, *of) for n in (32, 64, 500) for of in [(1, 8), (3, 8), (4, 6), (5, 5), (12, 2), (24, 1), (100, 1)]),
     ],
-)  # fmt: skip
+)
 def test_passes__that_are_left_open_are_more_with_few_partitions_and_at_most_a_third_in_one_epoch(n, epochs, passes):
     """Other numbers would make other vectors of the same name."""
     assert passes_of_epoch(Params(n_partitions=n, epochs=epochs)) == passes

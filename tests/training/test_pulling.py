@@ -51,13 +51,19 @@ def pull(rows, reached, block):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"objective": "sgns"}, {"objective": "sgns", "negative_sharing": "pair"}, {"objective": "cbow_ns"},
-        {"objective": "sgns", "market_negative": 3}, {"objective": "cbow_ns", "market_negative": 3},
+        {"objective": "sgns"},
+        {"objective": "sgns", "negative_sharing": "pair"},
+        {"objective": "cbow_ns"},
+        {"objective": "sgns", "market_negative": 3},
+        {"objective": "cbow_ns", "market_negative": 3},
         {"objective": "sgns", "market_negative": 3, "negative_sharing": "pair"},
-        {"objective": "sg_hs"}, {"objective": "cbow_hs"}, {"n_replicas": 10}, {"merge": "mean"},
+        {"objective": "sg_hs"},
+        {"objective": "cbow_hs"},
+        {"n_replicas": 10},
+        {"merge": "mean"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_pull_rows__gives_the_bits_of_complete_tables(client, text, tmp_path, monkeypatch, pulled, changes):
     markets = {"markets": str(text.with_name("markets.csv"))} if "market_negative" in changes else {}
     params = PARAMS.replace(**changes, **markets)

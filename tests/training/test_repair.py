@@ -58,8 +58,9 @@ def test_repair__keeps_a_vocabulary_that_others_have_built_again(client, work, t
     assert build_vocabulary(corpus, work, PARAMS, RESOURCES, client) == new
 
 
-@pytest.mark.parametrize("parts", [("corpora", "a.json"), ("shards", "e", "b", "manifest.json"),
-                                   ("vocabulary", "k", "manifest.json")])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts", [("corpora", "a.json"), ("shards", "e", "b", "manifest.json"), ("vocabulary", "k", "manifest.json")]
+)
 def test_repair__keeps_a_manifest_that_others_have_written_again(work, parts):
     *folder, file = parts
     place = work / "/".join(folder)

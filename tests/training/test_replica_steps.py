@@ -32,9 +32,15 @@ from daskw2v.training.start import blocks
 from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 
 PARAMS = Params(
-    vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
+    vector_size=12,
+    min_count=1,
+    epochs=2,
+    sample=1e-2,
+    n_replicas=3,
+    rounds_per_epoch=2,
+    merges_per_round=6,
     frequent_rows=20,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +108,15 @@ def planned(text, folder, client, params=PARAMS):
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"objective": "sg_hs"}, {"objective": "cbow_ns"}, {"merge": "mean"}, {"merges_per_round": 1},
+        {},
+        {"objective": "sg_hs"},
+        {"objective": "cbow_ns"},
+        {"merge": "mean"},
+        {"merges_per_round": 1},
         {"merges_per_round": 16, "rounds_per_epoch": 1},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch, changes):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
     params, resources = settled_params(PARAMS.replace(**changes)), Resources(threads=1)
@@ -189,9 +199,10 @@ def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkey
     pairs.write_text("w1\tw2\t1\nw1\tw3\t2\nw2\tw3\t3\n")
     evaluation = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
     options = {
-        "params": PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None), "client": client,
+        "params": PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None),
+        "client": client,
         "resources": Resources(threads=1, **resources, **evaluation),
-    }  # fmt: skip
+    }
     expected = train(text, work=tmp_path / "each", **options)
     monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds of eight
     made, start = [], Replica.make_tables

@@ -385,9 +385,13 @@ def test_rotation__says_where_threads_have_no_work(client, text, tmp_path):
     messages = []
     params = PARAMS.replace(n_partitions=1, epochs=1)
     train(
-        text, work=tmp_path, params=params, resources=RESOURCES, client=client,
+        text,
+        work=tmp_path,
+        params=params,
+        resources=RESOURCES,
+        client=client,
         listener=lambda p: messages.append(p.message),
-    )  # fmt: skip
+    )
     assert "1 of 2 threads have work: n_partitions=1 are trained at a time" in messages
 
 

@@ -29,9 +29,14 @@ TABLES = 2 * TYPES * 4 * D
 
 def work(workers, p, groups, dtype="float32", text=TEXT):
     params = Params(
-        strategy="rotation", n_partitions=p, n_groups=groups, passes_per_epoch=2, epochs=1, sent_dtype=dtype,
+        strategy="rotation",
+        n_partitions=p,
+        n_groups=groups,
+        passes_per_epoch=2,
+        epochs=1,
+        sent_dtype=dtype,
         vector_size=D,
-    )  # fmt: skip
+    )
     return RotationWork(params, Resources(), text, workers)
 
 

@@ -25,9 +25,17 @@ from daskw2v.training.columns.subwords import make_rows, minibatches
 from daskw2v.training.devices import DEVICES
 
 PARAMS = Params(
-    objective="subwords", strategy="columns", vector_size=12, min_count=1, epochs=2, sample=0, window=3, alpha=0.003,
-    context_size=40, gather_every=8,
-)  # fmt: skip
+    objective="subwords",
+    strategy="columns",
+    vector_size=12,
+    min_count=1,
+    epochs=2,
+    sample=0,
+    window=3,
+    alpha=0.003,
+    context_size=40,
+    gather_every=8,
+)
 RESOURCES = Resources(threads=1, block_size="32 KiB")
 TOPICS = ["stone", "water", "green", "music"]
 ENDINGS = ["", "s", "y", "ish", "like", "ful", "less"]

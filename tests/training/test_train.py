@@ -97,9 +97,13 @@ def test_train__again_returns_at_once(client, text, undisturbed):
     stages = []
     work = undisturbed.url.rsplit("/models/", 1)[0]
     again = train(
-        text, work=work, params=SMALL, resources=ONE_THREAD, client=client,
+        text,
+        work=work,
+        params=SMALL,
+        resources=ONE_THREAD,
+        client=client,
         listener=lambda p: stages.append((p.stage, p.done)),
-    )  # fmt: skip
+    )
     same(again, undisturbed)
     assert "train" not in dict(stages)
 
@@ -231,9 +235,13 @@ def test_train__killed_and_run_again_gives_the_same_bits(client, text, undisturb
     assert done.returncode == -signal.SIGKILL, done.stderr
     rounds = []
     vectors = train(
-        text, work=work, params=SMALL, resources=ONE_THREAD, client=client,
+        text,
+        work=work,
+        params=SMALL,
+        resources=ONE_THREAD,
+        client=client,
         listener=lambda p: rounds.append(p.done) if p.loss is not None else None,
-    )  # fmt: skip
+    )
     same(vectors, undisturbed)
     first = undisturbed.metadata["metrics"]["history"][0]["progress"]
     if moment == "encode":

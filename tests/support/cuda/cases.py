@@ -92,9 +92,15 @@ class Windows(NamedTuple):
 
     @classmethod
     def made(
-        cls, params: Params, segment: Segment, counts: Table, rng: np.random.Generator, first: int = 0,
-        last: int | None = None, **how: Any,
-    ) -> "Windows":  # fmt: skip
+        cls,
+        params: Params,
+        segment: Segment,
+        counts: Table,
+        rng: np.random.Generator,
+        first: int = 0,
+        last: int | None = None,
+        **how: Any,
+    ) -> "Windows":
         """Return a case with tables drawn; a range of centers, all by default."""
         objective, last = OBJECTIVES[params.objective.name], int(segment.bounds[-1]) if last is None else last
         sizes = list(objective.tables(params, len(counts)).values())
@@ -316,11 +322,21 @@ class Matrix(NamedTuple):
         trained[:, :n_words], losses = self.trained, np.zeros(n_words, np.float32)
         done = kernel.launch(
             (
-                trained.reshape(-1), self.others.ravel(), self.columns.contexts, self.prepared.noise, rates,
-                self.columns.key, self.columns.first, self.columns.row // BATCH, 0, trained[0].size, losses,
+                trained.reshape(-1),
+                self.others.ravel(),
+                self.columns.contexts,
+                self.prepared.noise,
+                rates,
+                self.columns.key,
+                self.columns.first,
+                self.columns.row // BATCH,
+                0,
+                trained[0].size,
+                losses,
             ),
-            (32, BATCH), batches,
-        )  # fmt: skip
+            (32, BATCH),
+            batches,
+        )
         return Trained(list(trained[:, :n_words]), losses), done
 
 

@@ -19,9 +19,14 @@ _TYPES: dict[str, Any] = {"pred": np.bool_, "f32": np.float32, "f64": np.float64
     for bits in (8, 16, 32, 64)
 }
 _COMPARED: dict[str, Any] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
     "neu": np.not_equal,  # of NaN, too
-}  # fmt: skip
+}
 
 
 def _divided(a: Any, b: Any) -> Any:
@@ -45,10 +50,17 @@ def _shifted(a: Any, b: Any, function: Callable[[Any, Any], Any]) -> Any:
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "shl": lambda a, b: _shifted(a, b, np.left_shift), "shr": lambda a, b: _shifted(a, b, np.right_shift),
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": lambda a, b: _shifted(a, b, np.left_shift),
+    "shr": lambda a, b: _shifted(a, b, np.right_shift),
+}
 
 
 def _inserted(a: Any, b: Any, start: Any, length: Any) -> Any:
@@ -59,10 +71,18 @@ def _inserted(a: Any, b: Any, start: Any, length: Any) -> Any:
 
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": np.negative, "not": np.invert, "mov": np.array, "cvta": np.array, "ex2": np.exp2, "lg2": np.log2,
+    "neg": np.negative,
+    "not": np.invert,
+    "mov": np.array,
+    "cvta": np.array,
+    "ex2": np.exp2,
+    "lg2": np.log2,
     "popc": lambda x: np.array([int(bits).bit_count() for bits in x], np.uint32),
-    "rsqrt": lambda x: 1 / np.sqrt(x), "rcp": lambda x: 1 / x, "sqrt": np.sqrt, "abs": np.abs,
-}  # fmt: skip
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rcp": lambda x: 1 / x,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+}
 _STATEMENT = re.compile(
     r"(?P<label>\$\w+):|\.loc[^\n]*|\.\w[^;]*;"
     r"|(?:@(?P<unless>!?)(?P<guard>%p\d+)\s+)?(?<![.%\w])(?P<name>[a-z][\w.]*(?:::\w+)*)(?P<operands>[^;:]*);"
@@ -166,10 +186,14 @@ class _Block:
         self.values, self.memory = values, memory
         number = np.arange(self.n, dtype=np.uint32)
         self.special = {
-            "%tid.x": number % threads[0], "%tid.y": number // threads[0], "%ctaid.x": self._all(block),
-            "%nctaid.x": self._all(blocks), "%ntid.x": self._all(threads[0]), "%ntid.y": self._all(threads[1]),
+            "%tid.x": number % threads[0],
+            "%tid.y": number // threads[0],
+            "%ctaid.x": self._all(block),
+            "%nctaid.x": self._all(blocks),
+            "%ntid.x": self._all(threads[0]),
+            "%ntid.y": self._all(threads[1]),
             "%dynamic_smem_size": self._all(kernel.ring),
-        }  # fmt: skip
+        }
         self.symbols, size = dict[str, int](), 0
         for name, length in kernel.shared.items():
             self.symbols[name], size = size, size + -(-length // 16) * 16
@@ -233,9 +257,11 @@ class _Block:
             bits = np.array(int(operand[2:], 16), np.uint32 if operand[1] in "fF" else np.uint64)
             return np.full(self.n, bits.view(dtype))
         size = np.dtype(dtype).itemsize
-        return np.full(self.n, int(operand, 0) % (1 << 8 * size), f"u{size}").view(dtype) if of != "pred" else (
-            np.full(self.n, bool(int(operand, 0)))
-        )  # fmt: skip
+        return (
+            np.full(self.n, int(operand, 0) % (1 << 8 * size), f"u{size}").view(dtype)
+            if of != "pred"
+            else (np.full(self.n, bool(int(operand, 0))))
+        )
 
     def _write(self, register: str, value: Any) -> None:
         dtype = np.dtype(self.kernel.registers[register.rstrip("0123456789")])

@@ -26,9 +26,15 @@ class Rows(NamedTuple):
 
 
 def rows_of(
-    params: Params, segment: Segment, prepared: Any, hot_rows: int = 0, *, ring: bool = True, top: int = 0,
+    params: Params,
+    segment: Segment,
+    prepared: Any,
+    hot_rows: int = 0,
+    *,
+    ring: bool = True,
+    top: int = 0,
     flush: int = 1,
-) -> Rows:  # fmt: skip
+) -> Rows:
     """Return the rows of a word of a segment, all of whose tokens are centers.
 
     Borders of pieces add those of a window to a thousand words or more, which are left out.

@@ -106,9 +106,14 @@ def make_trainer(max_in_flight=None):
     tables = [rng.random((n, 10), np.float32) for n in (6, 8)]
     counts = {3: np.array([90, 30, 5, 3, 2, 1]), 4: np.array([80, 40, 9, 5, 3, 2, 1, 1])}
     trainer = CudaPartitionTrainer(
-        OBJECTIVES["sgns"], PARAMS.replace(sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
-        counts.get, 300, Cuda(max_in_flight=max_in_flight),
-    )  # fmt: skip
+        OBJECTIVES["sgns"],
+        PARAMS.replace(sample=0),
+        {3: lambda: tables[0]},
+        {4: lambda: tables[1]},
+        counts.get,
+        300,
+        Cuda(max_in_flight=max_in_flight),
+    )
     return trainer, tables, make_word_table(counts[4], 0.75)
 
 

@@ -187,8 +187,11 @@ def trained(monkeypatch):
 
     modules = {
         "numba.cuda": SimpleNamespace(
-            stream=Stream, event=Event, to_device=lambda values: Array(np.array(values)),
-            pinned_array=np.empty, device_array=lambda n, dtype: Array(np.empty(n, dtype)),
+            stream=Stream,
+            event=Event,
+            to_device=lambda values: Array(np.array(values)),
+            pinned_array=np.empty,
+            device_array=lambda n, dtype: Array(np.empty(n, dtype)),
         ),
         "daskw2v.objectives.cuda.pieces": SimpleNamespace(
             room=lambda most: min(most or 100, 100), damped_chances=lambda touched, most: touched[touched * most > 1]
@@ -196,7 +199,7 @@ def trained(monkeypatch):
         "daskw2v.sampling.cuda": SimpleNamespace(Cutter=Cutter),
         "daskw2v.kernels.cuda.finite": SimpleNamespace(add_squares=add_squares),
         "daskw2v.kernels.cuda.gpus": SimpleNamespace(gpu_at=lambda number: GPU),
-    }  # fmt: skip
+    }
     monkeypatch.setattr(device, "load", modules.__getitem__)
     monkeypatch.setattr(gpu_text, "STAGE", 64)
     monkeypatch.setattr(gpu_text, "UNIT", 1)

@@ -30,9 +30,16 @@ from daskw2v.training.sizes.text import Text
 
 CUDA = Resources(device="cuda", threads=1)
 TEXT = Text(
-    words=10**6, types=2000, subsampled=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
+    words=10**6,
+    types=2000,
+    subsampled=10**6,
+    vocabulary=1000,
+    blocks=1,
+    shards=1,
+    shard_words=10**6,
+    shard_types=2000,
     entries=2000,
-)  # fmt: skip
+)
 
 
 def driver(count, starts=0, counts=0):
@@ -42,9 +49,7 @@ def driver(count, starts=0, counts=0):
         answer._obj.value = count
         return counts
 
-    return SimpleNamespace(
-        nvmlInit_v2=lambda: starts, nvmlDeviceGetCount_v2=count_gpus, nvmlShutdown=lambda: 0
-    )  # fmt: skip
+    return SimpleNamespace(nvmlInit_v2=lambda: starts, nvmlDeviceGetCount_v2=count_gpus, nvmlShutdown=lambda: 0)
 
 
 @pytest.fixture
