@@ -1,5 +1,6 @@
 """Commands about the versions of a model: list, show, publish, roll back, hold, tag, compare and delete."""
 
+import uuid
 from collections import Counter
 from dataclasses import asdict
 from importlib import import_module
@@ -113,9 +114,12 @@ def publish(
 def rollback(work: str, to: str | None, reason: str, request: str, storage_options: dict[str, Any]) -> Output:
     """Serve the previously served version again; damaged ones are passed over.
 
-    Given twice without --to and --request, it goes back twice.
+    Given twice without --to and --request, it goes back twice. So it says first by which --request to repeat it.
     """
     all_versions = Versions.open(work, storage_options)
+    if to is None and not request:
+        request = uuid.uuid4().hex[:12]
+        click.echo(f"If this does not end, repeat it with --request {request}", err=True)
     served = all_versions.rollback(to, reason=reason, request=request).name
     _warn(all_versions.problems())
     return named_output("served", served)

@@ -58,7 +58,9 @@ def test_show__shows_the_metadata_of_a_version(work):
 
 
 def test_publish_and_rollback__say_what_is_served_then(work):
-    assert run("rollback", work) == f"{OLD}\n"
+    told, served = run("rollback", work).splitlines()
+    assert served == OLD
+    assert run("rollback", work, *told.split()[-2:]) == f"{OLD}\n", "the same request is one change"
     assert run("publish", work, NEW) == f"{NEW}\n"
     assert "No version was served" in run("rollback", run("rollback", work) and work, status=2)
 
