@@ -522,7 +522,7 @@ def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(nights
         raise AssertionError("a choice was made")
 
     first = nights.run(params=PARAMS.replace(strategy=Averaging()))
-    monkeypatch.setattr(choice, "candidates", unasked)
+    monkeypatch.setattr(choice, "list_candidates", unasked)
     nights.write(1)
     summary = nights.run(params=PARAMS.replace(strategy="auto"))
     assert summary.outcome is Outcome.PUBLISHED

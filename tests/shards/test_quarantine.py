@@ -96,7 +96,7 @@ def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client
     monkeypatch.setattr(connecting, "connect", connect)
     for max_bad_blocks, processes in ((0, None), (2, None), (2, False)):
         params, resources = PARAMS.replace(max_bad_blocks=max_bad_blocks), ONE_THREAD.replace(processes=processes)
-        with request.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
+        with request.open_cluster(None, Store(str(tmp_path)), params, resources, silent):
             pass
     assert asked == [None, True, False]
 
