@@ -182,7 +182,9 @@ class Params(WithChoices, TextParams):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values as JSON types, by name; a tokenizer function becomes its import path, vectors their type.
+        """Return all values as JSON types, by name.
+
+        A tokenizer function becomes its import path, and `base_vectors` in memory the name of their type.
 
         Examples
         --------

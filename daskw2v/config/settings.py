@@ -197,7 +197,7 @@ def _check_weight_name(name: Any) -> str:
 
 
 def _check_weight(weight: Any) -> float:
-    """Return a weight as float, or raise a ValueError if it is out of range."""
+    """Return the weight of a feature as float, or raise a ValueError if it is neither 0 nor in 0.000001..1,000,000."""
     if isinstance(weight, bool | str) or not (weight == 0 or _MIN_WEIGHT <= weight <= _MAX_WEIGHT):
         raise ValueError(weight)
     return float(weight) + 0.0

@@ -82,7 +82,7 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
 
 
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
-    """Return the kernel of an objective for buckets on a device, or raise like `find_trainer`."""
+    """Return the kernel that trains an objective on buckets of pairs on a device; raises as `find_trainer` does."""
     return _find_kernel("kernel for buckets", "bucket_trainers", objective, device)
 
 

@@ -61,6 +61,6 @@ def count_trees(params: Params, n_words: int) -> int:
 
 
 def word_path(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
-    """Return the nodes of a word's path, from the leaf up, and their signs, +1 for turn 0 and -1 for turn 1."""
+    """Return the inner nodes on a word's path, from its parent up, and a sign of each: +1 for the bit 0, -1 for 1."""
     steps = tree.steps[tree.starts[word] : tree.starts[word + 1]][::-1]
     return nodes_of(steps).astype(np.int64), 1.0 - 2.0 * turns_of(steps).astype(np.float64)

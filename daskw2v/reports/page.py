@@ -71,7 +71,7 @@ def report(
     map_words
         Number of words on the map, the most frequent ones.
     map_method
-        `graph` or `umap`, as in `make_word_map`.
+        `graph` (nearest words, laid out by the forces of t-SNE) or `umap`, as in `make_word_map`.
     storage_options
         Options for fsspec.
 

@@ -235,7 +235,10 @@ def padded(data: bytes | UInt8Array) -> UInt8Array:
 
 
 def capacity_for(n_types: int) -> int:
-    """Return the number of words that a dictionary made for `n_types` has room for; its table has two slots a word."""
+    """Return the number of words, a power of two above `n_types`, that a dictionary of `n_types` words has room for.
+
+    Its hash table has two slots for each.
+    """
     return 1 << (max(n_types, _FIRST_TYPES) + _BATCH - 1).bit_length()
 
 

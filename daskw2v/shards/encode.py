@@ -389,9 +389,10 @@ class Quarantine:
         self.bad: dict[str, BadBlock] = {}
 
     def suspect(self, key: str, error: Daskw2vError) -> bool:
-        """Decide about the error of a batch that ran beside others; return whether to go on in spite of the error.
+        """Decide about a batch, by its key, that failed while others ran; return True if encoding goes on.
 
-        A batch that killed workers becomes a suspect, to be run once more; a batch that cannot be read is condemned.
+        If bad blocks may be left out, a batch that killed workers is run again alone, as another batch may be to blame;
+        other failures go to `condemn`.
         """
         if self._max_bad_blocks and isinstance(error, TrainingError):
             self._suspects.append(key)

@@ -94,9 +94,9 @@ def train(
         Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
         lines elsewhere, on stderr; None for silence.
     callbacks
-        Objects that are called after rounds and epochs and at the end, and may stop training early (`Callback`). A run
-        that they may stop is another one than without them: its version says in `metadata["stopped"]` where it was
-        stopped.
+        Objects that are called after each round (a part of the training), after epochs and at the end, and may stop
+        training early (`Callback`). A run that they may stop is another one than without them: its version says in
+        `metadata["stopped"]` where it was stopped.
     **settings
         Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 

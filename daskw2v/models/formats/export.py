@@ -40,7 +40,9 @@ def export(
     sif: float | None = None,
     part_size: int | None = None,
 ) -> None:
-    """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
+    """Write vectors in a format of another tool.
+
+    Files are written atomically and replace existing ones; the folder of a Lance dataset must be empty.
 
     A warning is logged that names the parts of the model that the format lacks: n-grams, features, a subword network,
     phrases.
@@ -53,8 +55,8 @@ def export(
         File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
     format
         text or binary (word2vec's formats; compressed if the name ends in .gz), fasttext (a model of fastText's, with
-        the n-grams of words), ftz (a small one: codes of rows, and the n-grams that `Vectors.prune` leaves), parquet,
-        safetensors, faiss (a flat index of unit vectors, whose inner products are cosines, and its words in
+        the n-grams of words), ftz (a small one, with quantized rows; call `Vectors.prune` first to leave n-grams out),
+        parquet, safetensors, faiss (a flat index of unit vectors, whose inner products are cosines, and its words in
         `<url>.words`), lance (a dataset with the columns of parquet), projector (for TensorBoard) or static (for
         sentence-transformers, model2vec and the Hugging Face Hub, whose model card names no license). By default, the
         suffix decides: .txt or .vec, .bin for binary, .ftz, .parquet, .safetensors, .faiss, .lance.

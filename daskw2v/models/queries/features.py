@@ -146,7 +146,7 @@ def fit_ngrams(
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
     distinct, positions = np.unique(buckets, return_inverse=True)
     order = np.argsort(-np.bincount(positions), kind="stable")[:max_ngrams]
-    frequencies = np.bincount(positions, np.repeat(_positive_counts(vocabulary), np.diff(offsets)))
+    frequencies = np.bincount(positions, np.repeat(_counts_or_ones(vocabulary), np.diff(offsets)))
     order = order[np.argsort(-frequencies[order], kind="stable")]
     rank = np.full(len(distinct), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -166,7 +166,7 @@ def fit_ngrams(
 def rank_ngrams(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     """Return the indices of n n-grams in `keys.buckets`, the most frequent in the text first, shape (n,) int64."""
     kernel = import_module("daskw2v.features.ngram_kernel")
-    word_counts, totals = _positive_counts(vocabulary), np.zeros(len(keys))
+    word_counts, totals = _counts_or_ones(vocabulary), np.zeros(len(keys))
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[ids.start : ids.stop + 1]
         starts, buckets = kernel.hash_stored_words(vocabulary.data, bounds, *keys.ngrams)
@@ -175,6 +175,6 @@ def rank_ngrams(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
 
 
-def _positive_counts(vocabulary: Vocabulary) -> Int64Array:
+def _counts_or_ones(vocabulary: Vocabulary) -> Int64Array:
     """Return the count of each word, shape (V,) int64; ones if no word has a count."""
     return vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)

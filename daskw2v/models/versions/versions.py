@@ -133,10 +133,12 @@ class Versions(FinishedVersions):
         Parameters
         ----------
         to
-            Name or tag of the version; by default the one served before the present one. Versions that are damaged or
-            of another daskw2v are passed over.
-        reason, request
-            As in `publish`. Without `to` and `request`, a second call goes back once more.
+            Name or tag of the version; by default the last one served before the present one that is neither damaged
+            nor written by another release of daskw2v.
+        reason
+            Why, for the history.
+        request
+            An id of this request. A second call with the same id changes nothing. Without `to` and `request`, a second call goes back once more.
 
         Returns
         -------
@@ -242,7 +244,7 @@ class Versions(FinishedVersions):
         return self.find(tag)
 
     def untag(self, tag: str, *, reason: str = "") -> None:
-        """Remove a tag; its version stays.
+        """Remove a tag; its version stays, and the history keeps `reason`.
 
         Raises
         ------

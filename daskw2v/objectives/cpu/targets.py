@@ -199,7 +199,7 @@ def _draw_batches_from_markets(
     segment: Any, first: Any, n: Any, apart: Any, last: Any, negatives: Any, tables: Any, rows: Any, signs: Any,
     size: Any,
 ) -> None:  # fmt: skip
-    """List the negatives of each window's market, as `draw_batches` does, in separate loops."""
+    """Write the negatives from the market of each window's word (such as its city), as `draw_batches` does."""
     n_shared, markets = len(rows) - BATCH, negatives.markets
     for window in range(BATCH):
         word_rows, center = rows[n_shared + window], first + window * apart

@@ -46,7 +46,7 @@ class BlockTraining(NamedTuple):
 
     @property
     def rule(self) -> MergeRule:
-        """The rule that merges the block."""
+        """The merge rule of the run's Params, by which the replicas' rows of this block become one."""
         return find_merge_rule(Averaging.of(self.run.params).merge)
 
     def row_training(self, curvatures: Curvatures) -> Training:

@@ -73,7 +73,7 @@ class ColumnsRun:
         self._model = ColumnsModel.from_origin(TableOrigin(checkpoint), self._cluster)
 
     def can_stop(self, number: int) -> bool:
-        """Return True: a model exists before each round."""
+        """Return True: the model can be written before the round of any number."""
         return True
 
     def progress_after(self, number: int) -> int:

@@ -122,7 +122,7 @@ class Callback:
         return f"{type(self).__module__}:{type(self).__qualname__}({values})"
 
     def on_round(self, record: TrainingRecord) -> str | None:
-        """Receive the record of a finished round, also of a round that an earlier call trained.
+        """Receive the record of a finished round, a part of the training; if a run is resumed, also of earlier rounds.
 
         Return None, or a reason to stop the training, which needs `stops = "round"` and is ignored for an earlier
         call's round.

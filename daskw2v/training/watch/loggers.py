@@ -175,7 +175,7 @@ class TensorBoardLogger(Callback):
         self._writer: Any = None
 
     def on_round(self, record: TrainingRecord) -> None:
-        """Write the metrics of a round."""
+        """Write the metrics of a round; before a run's first one, also its Params."""
         if self._logged != record.run:
             # Names of files have seconds, and TensorBoard reads them in the order of their names
             suffix = f".{time.time_ns()}"
