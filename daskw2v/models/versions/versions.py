@@ -138,7 +138,8 @@ class Versions(FinishedVersions):
         reason
             Why, for the history.
         request
-            An id of this request. A second call with the same id changes nothing. Without `to` and `request`, a second call goes back once more.
+            An id of this request. A second call with the same id changes nothing. Without `to` and `request`, it goes
+            back once more.
 
         Returns
         -------
