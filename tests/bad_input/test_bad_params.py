@@ -41,7 +41,7 @@ NUMBERS = {  # highest taken below the range, lowest and highest in it
     "phrase_threshold": (-1, -0.999999, sys.float_info.max), "held_out": (-5e-324, 0, 0.5),
     "min_delta": (-5e-324, 0, sys.float_info.max),
 }  # fmt: skip
-FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes", "keep_inputs"]
+FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes", "keep_inputs", "stage"]
 NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "dns", "sent_dtype": "float16",
          "phrase_scoring": "pmi"}  # fmt: skip
 TEXTS = [

@@ -100,7 +100,7 @@ def test_list__of_words_with_their_counts_is_read_and_its_form_is_said(tmp_path,
     words, form = FORMS[content]
     (tmp_path / "words").write_text(content)
     said = []
-    assert read_list(str(tmp_path / "words"), ONE_THREAD, say=said.append) == words
+    assert read_list(str(tmp_path / "words"), ONE_THREAD, report=said.append) == words
     assert said == ([f"{tmp_path}/words is read as {form}, which is left out."] if form else [])
 
 

@@ -25,7 +25,7 @@ from tests.support.command_line import invoke
 
 OBJECTIVE = """
 from daskw2v.objectives.base import Objective
-from daskw2v.objectives.noise import word_tables
+from daskw2v.objectives.noise import word_table_rows
 from daskw2v.objectives.settings import ContextsTogether
 
 class Counting(ContextsTogether):
@@ -37,7 +37,7 @@ def train(segment, first, last, tables, rate, epoch, prepared):
 
 VALUE = Objective(
     name="counting", settings=Counting, title="the first column counts words", alphas={"by_hand": 2.0},
-    initial=lambda params, table, rows: np.zeros((len(rows), params.vector_size), np.float32), tables=word_tables,
+    initial=lambda params, table, rows: np.zeros((len(rows), params.vector_size), np.float32), tables=word_table_rows,
     prepare=lambda params, counts: (), prepared_bytes=lambda params, n: {}, trainers={"cpu": train},
 )
 """

@@ -16,7 +16,7 @@ PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(
     words=10**9,
     types=4 * 10**6,
-    left=5 * 10**8,
+    subsampled=5 * 10**8,
     vocabulary=10**6,
     blocks=90,
     shards=90,

@@ -216,7 +216,7 @@ def test_list__of_words_is_bounded(tmp_path):
     _gzip(tmp_path / "words.txt.gz", b"word\n", 100)
     assert read_list(str(tmp_path / "words.txt.gz"), Resources()) == ["word"]
     with pytest.raises(InputError, match=r"longer than 100 bytes"):
-        read_list(str(tmp_path / "words.txt.gz"), Resources(), most=100)
+        read_list(str(tmp_path / "words.txt.gz"), Resources(), max_bytes=100)
 
 
 def test_config__is_bounded(tmp_path):

@@ -38,6 +38,7 @@ _IMPORTERS = {
     "__init__.py",
     "cli/program.py",
     "cli/training.py",
+    "cli/versions.py",
     "config/choice.py",
     "kernels/cuda/__init__.py",
     "models/stored/quantization.py",
