@@ -171,7 +171,7 @@ class BusyError(StoreError):
 
 
 class SupersededError(StoreError):
-    """A change of what is served that was made from a state which another process has changed meanwhile.
+    """What is served has changed since the caller read it, so its own change is refused.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from daskw2v.cli.program import main
 from daskw2v.errors import counted
 from daskw2v.models.versions.difference import Difference, differences
 from daskw2v.models.versions.finished import Problems, Version
+from daskw2v.models.versions.state import read_state
 from daskw2v.models.versions.versions import Versions
 from daskw2v.safe_text import escaped
 
@@ -60,19 +61,37 @@ _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of pla
 def list_versions(work: str, storage_options: dict[str, Any]) -> Output:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
     all_versions = Versions.open(work, storage_options)
+    state = read_state(all_versions.models)
     finished, problems = all_versions.all(), all_versions.problems()
+    holds = {v.name: [hold.reason for hold in state.holds.values() if hold.version == v.name] for v in finished}
     damaged = {name: [damage.problem for damage in files] for name, files in problems.damaged.items()}
     foreign = {name: error.problem for name, error in problems.foreign.items()}
 
     def show() -> None:
         rows = (
-            ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
+            (
+                "*" if v.served else "",
+                v.name,
+                str(v.manifest.get("created")),
+                str(v.words),
+                ", ".join((*v.tags, *(f"on hold{f': {reason}' if reason else ''}" for reason in holds[v.name]))),
+            )
             for v in finished
         )
         print_table(("", "version", "finished", "words", "tags"), rows)
+        if state.frozen is not None:
+            print_lines(
+                f"Frozen{f': {state.frozen}' if state.frozen else ''}. Nothing is published until `versions unfreeze`."
+            )
         _warn(problems)
 
-    return Output({"versions": [*map(_summary, finished)], "damaged": damaged, "foreign": foreign}, show)
+    facts = {
+        "versions": [{**_summary(version), "holds": holds[version.name]} for version in finished],
+        "frozen": state.frozen,
+        "damaged": damaged,
+        "foreign": foreign,
+    }
+    return Output(facts, show)
 
 
 @versions.command(no_args_is_help=True)
@@ -244,7 +263,7 @@ def _show_difference(difference: Difference) -> None:
 @prints_output
 @storage_option
 def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> Output:
-    """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs.
+    """Delete old versions, except served, previously served, tagged and held ones, and remains of interrupted runs.
 
     With --damaged, the version served before is served again if the served one is deleted.
     """

@@ -29,7 +29,8 @@ def promote(
     version
         Name or tag of the version.
     gates
-        The checks; by default those of `Gates()`. `resources` has their evaluation sets.
+        The checks; by default those of `Gates()`. `resources` has their evaluation sets. Those of new text,
+        `max_unknown` and `max_shift`, are left out: the text is not read.
     resources, **settings
         As in `train`: evaluation sets, storage options, and the timeout of the store.
     reason, request
@@ -68,7 +69,8 @@ def promote(
     candidate, served = versions.find(version), versions.name_of()
 
     def evaluate_version(name: str) -> Evaluated:
-        vectors = Vectors.open((versions.models / name).url, resources.storage_options)
+        url, timeout = (versions.models / name).url, resources.store_timeout
+        vectors = Vectors.open(url, resources.storage_options, store_timeout=timeout)
         return Evaluated(vectors, evaluate_sets(vectors, resources))
 
     published = None if served in (None, candidate.name) else evaluate_version(str(served))

@@ -43,8 +43,9 @@ from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import assign_stable_ids, read_sources, write_ids, write_tokenizer
-from daskw2v.models.versions.finished import RUN, Version, next_version, parse_number, parse_run_id
+from daskw2v.models.versions.finished import FOLDER, RUN, Version, next_version, parse_number, parse_run_id
 from daskw2v.models.versions.phrases import write_phrases
+from daskw2v.models.versions.state import read_history, read_state
 from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
@@ -219,15 +220,19 @@ def retrain(
                 if result.outcome is Outcome.PUBLISHED:
                     record(guarded, summary)
                 return summary
-        except BusyError as busy:
-            return conclude(RunResult(Outcome.BUSY, str(busy)), listen)
         except Exception as error:
+            outcome = Outcome.BUSY if isinstance(error, BusyError) else Outcome.FAILED
             message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-            served = _served_by(store, key)
-            if served is None:
-                conclude(RunResult(Outcome.FAILED, message), listen)
+            try:
+                served = _served_by(store, key)
+            except Daskw2vError:
+                served, message = None, f"{message} The store does not say whether the new version is served."
+            if served is not None:
+                outcome, message = Outcome.PUBLISHED, f"{served} is served. After that: {message}"
+            summary = conclude(RunResult(outcome, message, served), listen)
+            if outcome is Outcome.FAILED:
                 raise
-            return conclude(RunResult(Outcome.PUBLISHED, f"{served} is served. After that: {message}", served), listen)
+            return summary
 
 
 def _check_settings(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
@@ -407,12 +412,14 @@ class RetrainingRun:
                 if stopped is not None:
                     self.callbacks.ended(guarded.listener)
                     return stopped
-            elif _is_recorded(self.work, version):
+            elif _is_recorded(self.work, version) or version in _served_before(self.work):
                 return _nothing_new(f"{version}, which was published before, already has this text.")
             if self.policy.index:
                 index_version(guarded._models / version, threads=self.resources.threads or 0)
             outcome, message = guarded._serve(version, base)
-            if outcome is Outcome.PUBLISHED:
+            if outcome is Outcome.SUPERSEDED:
+                self.callbacks.ended(guarded.listener)
+            else:
                 vectors = Vectors.open((guarded._models / version).url, self.resources.storage_options)
                 self.callbacks.published(run.trained, vectors, guarded.listener)
         return self._conclude(version, outcome, message)
@@ -477,7 +484,9 @@ class RetrainingRun:
         if self.resources.stage:
             return Outcome.STAGED, f"{version} is finished, and not served. `daskw2v versions promote` serves it."
         try:
-            Versions(self.work).publish(version, expected=base, reason="retrain", request=self.key)
+            expected = _served_by(self.work, self.key) or base  # the run served a version that was damaged
+            request = f"{self.key} {version}"
+            Versions(self.work).publish(version, expected=expected, reason="retrain", request=request)
         except FrozenError as frozen:
             return Outcome.STAGED, str(frozen)
         except SupersededError as superseded:
@@ -564,10 +573,14 @@ def served_version(work: Store) -> Version | None:
 
 
 def _served_by(work: Store, key: str) -> str | None:
-    """Return the version that a run served, by the run's key in the history; None if it served none."""
-    with suppress(Daskw2vError):  # the store itself may have failed
-        return next((state.name for state in Versions(work).log() if state.change.request == key), None)
-    return None
+    """Return the version that a run served last, by the run's key in the history; None if it served none."""
+    requests = read_state(work / FOLDER).requests
+    return next((requests[request].served for request in reversed(list(requests)) if request.startswith(key)), None)
+
+
+def _served_before(work: Store) -> set[str | None]:
+    """Return the versions that the history names as served."""
+    return {state.name for state in read_history(work / FOLDER)}
 
 
 def record(work: Store, summary: Summary) -> None:

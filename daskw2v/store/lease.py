@@ -215,6 +215,7 @@ def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None]
     log, legacy_name = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
     last_beat, since, reported = None, time.monotonic(), False
     while True:
+        now = time.monotonic()  # before the entry is read: this process may be paused after it
         number = log.newest_number()
         if not number:
             NumberedLog(folder / _PROBE).probe()
@@ -226,7 +227,7 @@ def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None]
             continue
         if not entry.get("released"):
             beat = (number, entry.get("name"), entry["beats"])
-            is_alive = _is_alive(entry)
+            is_alive = _is_alive(entry, now)
             if is_alive or (is_alive is None and last_beat not in (None, beat)):
                 if waiting is None:
                     remedy = "Wait until it is done, stop it, or give another work directory."
@@ -237,8 +238,8 @@ def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None]
                     waiting(f"waiting for {_describe_holder(entry)}")
                     reported = True
             if beat != last_beat:
-                last_beat, since = beat, time.monotonic()
-            if is_alive or (is_alive is None and time.monotonic() - since <= EXPIRY):
+                last_beat, since = beat, now
+            if is_alive or (is_alive is None and now - since <= EXPIRY):
                 time.sleep(POLL)
                 continue
             if legacy_entry is not None:
@@ -283,11 +284,11 @@ def _get_start_time(pid: int) -> str | None:
         return None
 
 
-def _is_alive(entry: dict[str, Any]) -> bool | None:
-    """Return whether the holder of an entry lives, with a recent heartbeat; None if it is on another machine."""
+def _is_alive(entry: dict[str, Any], now: float) -> bool | None:
+    """Return whether an entry's holder lives, with a recent heartbeat by `now`; None if it is on another machine."""
     if entry["machine"] != _get_machine():
         return None
-    return bool(_get_start_time(entry["pid"]) == entry["born"]) and time.monotonic() - entry["clock"] <= EXPIRY
+    return bool(_get_start_time(entry["pid"]) == entry["born"]) and now - entry["clock"] <= EXPIRY
 
 
 def _describe_holder(entry: dict[str, Any]) -> str:

@@ -38,7 +38,7 @@ class NumberedLog:
 
     def newest_number(self, known: int = 0) -> int:
         """Return the highest number of an entry, at least `known`; 0 if there is no entry."""
-        number = max([known, *self._list_numbers()])
+        number = max([known, *self.list_numbers()])
         while self.folder.read_bytes(_file_name(number + 1)) is not None:  # several stores list new files late
             number += 1
         return number
@@ -67,39 +67,41 @@ class NumberedLog:
         if self.newest_number(number) >= number + self.kept:  # an entry of this number was created and deleted before
             (self.folder / _file_name(number)).remove()
             return None
-        for entry_number in self._list_numbers():
+        for entry_number in self.list_numbers():
             if entry_number <= number - self.kept:
                 (self.folder / _file_name(entry_number)).remove()
         return entry
 
     def probe(self) -> None:
-        """Check once that the store creates files exclusively; entry 1 records the answer.
+        """Check once that the store creates files exclusively; the newest entry records the answer.
 
         Raises
         ------
         StoreError
             If the store replaces a file where it should refuse to create it.
         """
-        if self.newest_number() or self.append(1, {"released": True, "exclusive": True}) is None:
+        newest = self.newest_number()
+        if newest and (self.read(newest) or {}).get("exclusive"):
             return
-        self.folder.create_manifest({"exclusive": False}, _file_name(1))
-        if not any((self.read(1) or {}).get("exclusive") for _ in range(2)):  # one answer may be old
-            (self.folder / _file_name(1)).remove()
+        number = newest + 1
+        if self.append(number, {"released": True, "first": True}) is None:
+            return  # another process probes
+        self.folder.create_manifest({"released": True}, _file_name(number))
+        if not any((self.read(number) or {}).get("first") for _ in range(2)):  # one answer may be old
+            (self.folder / _file_name(number)).remove()
             raise StoreError(
                 f"{self.folder.url} is in a store that creates no file exclusively: of two processes that publish at "
                 "once, one would lose its change.",
                 "Give a work directory on a disk, or in a store with conditional writes (S3: If-None-Match).",
             )
+        self.append(number + 1, {"released": True, "exclusive": True})
 
     def ends_with(self, number: int, entry: str) -> bool:
         """Return whether the newest entry is that which `append` has created with this number and identity."""
-        # Twice, as a store may answer once with old content
-        return self._ends_with(number, entry) or self._ends_with(number, entry)
-
-    def _ends_with(self, number: int, entry: str) -> bool:
-        """Return the result of `ends_with` by reading once."""
-        try:
-            return self.newest_number(number) == number and self._has_identity(number, entry)
+        if self.newest_number(number) != number:
+            return False
+        try:  # twice, as a store may answer once with old content
+            return self._has_identity(number, entry) or self._has_identity(number, entry)
         except DamageError:  # an entry of another process would be undamaged
             return True
 
@@ -117,7 +119,7 @@ class NumberedLog:
         values = self.read(number)
         return values is not None and values.get(_ENTRY) == entry
 
-    def _list_numbers(self) -> list[int]:
+    def list_numbers(self) -> list[int]:
         """Return the numbers of all listed entries."""
         return [int(match[1]) for name in self.folder.children() if (match := _NAME.fullmatch(name))]
 

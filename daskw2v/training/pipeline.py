@@ -352,13 +352,14 @@ def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, da
             check_losses(model, resources)
         else:
             write_version(model, run, client(), listen)
-        if resources.stage:
-            listen(Progress("publish", 0, 0, "model", message=f"{version} is finished, and not served"))
-        elif latest_version(models) != version:  # trained before, or killed before it was published
+        if latest_version(models) != version:  # it is new, or was finished before it was to be served
+            message = f"{version} is finished, and not served"
             try:
-                Versions(run.store).publish(version, reason="train")
+                if not resources.stage:
+                    message = f"{Versions(run.store).publish(version, reason='train').name} is served"
             except FrozenError as frozen:
-                listen(Progress("publish", 0, 0, "model", message=str(frozen)))
+                message = str(frozen)
+            listen(Progress("publish", 0, 0, "model", message=message))
         run.folder.remove()  # checkpoints, and pairs
         vectors = Vectors.open(model.url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))

@@ -160,19 +160,32 @@ def test_state__of_this_release_without_a_change_is_read_as_states_of_earlier_re
     assert [state.number for state in read_history(models)] == [8, 7]
 
 
+def test_history__passes_over_a_state_that_is_lost(models):
+    for name in NAMES:
+        serve(models, name)
+    (models / "state" / "00000002.json").remove()
+    assert [state.number for state in read_history(models)] == [3, 1]
+
+
+def test_change__is_made_though_its_copies_cannot_be_written(models, caplog):
+    serve(models, NAMES[0])
+    (models / "LATEST").remove()
+    (models / "LATEST").write_bytes("file", b"in the way")
+    with caplog.at_level(logging.WARNING):
+        assert serve(models, NAMES[1]).name == NAMES[1]
+    assert read_state(models).name == NAMES[1]
+    assert caplog.messages == [] or "are old" in caplog.messages[0]
+
+
 def test_request__that_is_repeated_changes_nothing(models):
     for name in NAMES:
         serve(models, name)
 
     def back(request):
-        return change_state(models, lambda s: replace(s, names=s.names[1:]), "rollback", request=request)
+        state = change_state(models, lambda s: replace(s, names=s.names[1:]), "rollback", request=request)
+        return state.requests[request].served
 
-    assert [back("r1").name, back("r1").name, back("r2").name, back("r1").name] == [
-        NAMES[1],
-        NAMES[1],
-        NAMES[0],
-        NAMES[1],
-    ]
+    assert [back(request) for request in ("r1", "r1", "r2", "r1")] == [NAMES[1], NAMES[1], NAMES[0], NAMES[1]]
     assert read_state(models).name == NAMES[0]
 
 
@@ -181,8 +194,8 @@ def test_request__without_a_change_is_known_later(models):
     publish = partial(change_state, models, lambda state: state.serving(NAMES[0]), "publish", request="r1")
     publish()
     serve(models, NAMES[1])
-    assert publish().name == NAMES[0]
-    assert read_state(models).name == NAMES[1]
+    assert publish().name == NAMES[1], "the newest state"
+    assert read_state(models).requests["r1"].served == NAMES[0]
 
 
 def test_fence__takes_the_number_that_a_paused_process_is_about_to_create(models, monkeypatch):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from daskw2v.errors import FrozenError, StoreError, SupersededError
+from daskw2v.errors import DamageError, FrozenError, ParameterError, StoreError, SupersededError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
@@ -108,6 +108,29 @@ def test_rollback__of_a_request_that_is_repeated_is_one_change(versions):
     assert [versions.rollback(request="ticket").name for _ in range(3)] == [NAMES[2]] * 3
 
 
+def test_request__of_another_action_is_refused(versions):
+    versions.publish(NAMES[0], request="ticket")
+    with pytest.raises(
+        StoreError, match=rf"The request ticket was 'publish {NAMES[0]}', and is 'publish {NAMES[1]}' now"
+    ):
+        versions.publish(NAMES[1], request="ticket")
+    assert versions.name_of() == NAMES[0]
+
+
+def test_request__that_is_repeated_after_another_change_says_what_is_served(versions):
+    assert versions.publish(NAMES[0], request="ticket").served
+    versions.publish(NAMES[1])
+    assert not versions.publish(NAMES[0], request="ticket").served
+    assert versions.name_of() == NAMES[1]
+
+
+def test_rollback__to_a_damaged_version_is_refused(versions, models):
+    (models / NAMES[1] / "input").remove()
+    with pytest.raises(DamageError, match=NAMES[1]):
+        versions.rollback(to=NAMES[1])
+    assert versions.name_of() == NAMES[3]
+
+
 def test_rollback__of_another_version_than_the_one_that_was_seen_is_refused(versions, monkeypatch):
     """Another process publishes while this one waits for the lease."""
     hold = versions_module.hold
@@ -132,6 +155,12 @@ def test_publish__in_place_of_another_version_is_refused(versions, work):
     assert versions.publish(NAMES[0], expected=NAMES[2]).served, "it is served already"
 
 
+def test_publish__in_place_of_a_tagged_version(versions):
+    versions.tag(NAMES[3], "stable")
+    assert versions.publish(NAMES[0], expected="stable").served
+    assert versions.publish(NAMES[1], expected="LATEST").served
+
+
 def test_freeze__lets_nothing_be_served_but_by_rollback(versions):
     versions.freeze("audit")
     with pytest.raises(FrozenError, match=r"the versions are frozen \(audit\)"):
@@ -153,6 +182,18 @@ def test_gc__keeps_versions_on_hold_until_the_hold_ends(versions, models):
         versions.release("other")
     versions.release(key)
     assert versions.gc(keep=1) == [NAMES[0]]
+
+
+@pytest.mark.parametrize("hours", [0, -5, float("nan"), 1e9])
+def test_hold__of_hours_out_of_range_is_refused(versions, hours):
+    with pytest.raises(ParameterError, match=r"hours=.* is not above 0 and at most 876,000"):
+        versions.hold(NAMES[0], hours=hours)
+
+
+def test_release__of_the_served_version(versions):
+    versions.hold("LATEST")
+    versions.release("LATEST")
+    assert versions.log()[-1].holds == {}
 
 
 def test_gc_damaged__keeps_versions_on_hold(versions, models):

@@ -264,7 +264,6 @@ def test_rolled_back_version__is_not_published_again(later):
     assert manifest(later, later.run().version)["retraining"]["parent"] == first
 
 
-@pytest.mark.slow
 def during(monkeypatch, action):
     """Let `action` happen while a night trains."""
     write = retrain_module.write_version
@@ -324,6 +323,15 @@ def test_promote__serves_a_staged_version_that_passes_the_gates(later):
     assert (last.name, last.change.reason) == (staged, "checked")
 
 
+def test_promoted_version__that_is_rolled_back_is_not_served_again(later):
+    later.write(1)
+    staged = later.run(resources=ONE.replace(stage=True)).version
+    promote(later.work, staged, gates=LOOSE, resources=ONE)
+    Versions.open(later.work).rollback()
+    summary = later.run()
+    assert (summary.outcome, summary.served) == (Outcome.NOTHING_NEW, later.first.version)
+
+
 def test_failure__after_a_version_was_served_is_said_and_the_outcome_is_that_it_is_served(later, monkeypatch):
     later.write(1)
     monkeypatch.setattr(retrain_module, "clear_unused", raising(OSError("the disk is gone")))
@@ -343,6 +351,7 @@ def raising(error):
     return function
 
 
+@pytest.mark.slow
 def test_words__keep_their_ids_whatever_is_rolled_back(later):
     first = Vectors.open(later.work)
     later.write(1)

@@ -82,11 +82,19 @@ def test_lease__in_a_store_that_creates_nothing_exclusively_is_refused(tmp_path)
     assert not work.exists()
 
 
+def test_store__whose_probe_was_interrupted_is_probed_again(work):
+    probe = NumberedLog(work / "leases" / "probe")
+    assert probe.append(1, {"released": True, "first": True})
+    with hold(work, "run", "the run"):
+        pass
+    assert probe.read(3)["exclusive"]
+
+
 def test_store__is_probed_once(work, monkeypatch):
     for name in ("run", "another"):
         with hold(work, name, "the run"):
             pass
-    assert NumberedLog(work / "leases" / "probe").read(1)["exclusive"]
+    assert NumberedLog(work / "leases" / "probe").read(2)["exclusive"]
     monkeypatch.setattr(NumberedLog, "append", lambda *_: pytest.fail("it is probed again"))
     NumberedLog(work / "leases" / "probe").probe()
 
@@ -389,7 +397,7 @@ def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp
 def test_acquire__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     """All have read that the holder is dead before the first of them takes the lease."""
     take_over(work, "run")
-    monkeypatch.setattr(lease, "_is_alive", lambda actual: actual["pid"] != 7)
+    monkeypatch.setattr(lease, "_is_alive", lambda entry, now: entry["pid"] != 7)
     append, all_read, taken = NumberedLog.append, threading.Barrier(8), []
 
     def racing(self, number, values):

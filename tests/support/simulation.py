@@ -101,6 +101,7 @@ class World:
         self.states: list[tuple[int, Process | None, State]] = []
         self.fenced: set[tuple[int, str, int]] = set()  # leases of processes that others have taken over, and begun
         self.violation: Violated | None = None
+        self.latest = self.wall  # to which the clock was ever set
         self.holders: dict[str, dict[int, int]] = {}  # processes by names of leases and numbers of their entries
 
     @property
@@ -149,6 +150,7 @@ class World:
                 self.old = 1 + int(seconds) % 3
             case "set the clock":
                 self.wall += timedelta(hours=seconds - 60)
+                self.latest = max(self.latest, self.wall)
         try:
             answer = function(*args)
         finally:
@@ -203,20 +205,20 @@ class World:
             tuple(values["condemned"]),
             {key: state.Hold(**hold) for key, hold in values["holds"].items()},
             values["frozen"],
-            number,
-            state.Change(**values["change"]),
+            number=number,
+            change=state.Change(**values["change"]),
         )
         last = self.states[-1]
         if number == last[0]:
             return  # the same content again
         if number != last[0] + 1:
             self._violate(f"state {number} was created after state {last[0]}")
-        if made != model(last[2], made):
+        if made != model(last[2], made, self.latest):
             self._violate(f"{made.change.action} made {made} of {last[2]}")
         process = self.process
         if made != last[2] and any((process.number, *held) in self.fenced for held in process.leases.items()):
             self._violate(f"process {process.number} made state {number}, but its lease was taken over before")
-        is_night = process.operation.startswith("night") and made.change.request == process.key
+        is_night = process.operation.startswith("night") and made.change.request.startswith(process.key)
         if is_night and last[2].name not in (process.base, made.name):
             self._violate(f"the night that began at {process.base} replaced {last[2].name}")
         if made.name and f"work/models/{made.name}/{MANIFEST}" not in self.files:
@@ -234,8 +236,11 @@ class World:
             self._violate(f"{path} was deleted")
 
 
-def model(before: State, after: State) -> State:
-    """Return the state that the action of `after` makes of `before`; what the action leaves open is as in `after`."""
+def model(before: State, after: State, latest: datetime) -> State:
+    """Return the state that the action of `after` makes of `before`; what the action leaves open is as in `after`.
+
+    No clock was later than `latest`.
+    """
     match after.change.action.split():
         case ["publish", version]:
             allowed = before.frozen is None or version == before.name
@@ -256,7 +261,9 @@ def model(before: State, after: State) -> State:
             return replace(before, frozen="" if action == "freeze" else None)
         case ["gc"]:
             needed = {before.name, *before.tags.values(), *(hold.version for hold in after.holds.values())}
-            is_allowed = needed.isdisjoint(set(after.condemned) - set(before.condemned))
+            deleted = set(after.condemned) - set(before.condemned)
+            ended = [hold for key, hold in before.holds.items() if key not in after.holds]
+            is_allowed = needed.isdisjoint(deleted) and all(h.until and h.until <= latest.isoformat() for h in ended)
             return replace(before, condemned=after.condemned, holds=after.holds) if is_allowed else before
         case ["gc:", *_]:
             return replace(before, condemned=())
@@ -437,10 +444,23 @@ OPERATIONS: dict[str, Callable[[Process, Versions], Any]] = {
     "rollback to 1": lambda process, versions: versions.rollback(NAMES[0], request=process.key),
     "tag 1": lambda process, versions: versions.tag(NAMES[0], "stable", reason=process.key),
     "tag 2": lambda process, versions: versions.tag(NAMES[1], "stable", reason=process.key),
+    "publish 1 in place of 3": lambda process, versions: versions.publish(
+        NAMES[0], expected=NAMES[2], request=process.key
+    ),
     "gc": lambda process, versions: versions.gc(keep=1),
     "freeze": lambda process, versions: versions.freeze(),
+    "unfreeze": lambda process, versions: versions.unfreeze(),
     "hold 1": lambda process, versions: versions.hold(NAMES[0], process.key),
     "read": lambda process, versions: _read(versions),
+}
+# Operations that make one state, and what a state has after others
+ONE_CHANGE = ("publish 1", "publish 2", "publish 1 in place of 3", "rollback", "rollback to 1", "hold 1")
+EFFECTS: dict[str, Callable[[State], bool]] = {
+    "publish 1 twice": lambda made: made.change.request == "twice",
+    "rollback twice": lambda made: made.change.request == "back",
+    "tag 1": lambda made: made.tags.get("stable") == NAMES[0],
+    "tag 2": lambda made: made.tags.get("stable") == NAMES[1],
+    "freeze": lambda made: made.frozen is not None,
 }
 
 
@@ -488,7 +508,7 @@ def simulate(choices: Choices) -> World:
     world = World(choices, FILES)
     for number in (1, 2, 3):
         world.states.append((number, None, State(NAMES[:number][::-1], number=number)))
-    for _ in range(choices.below(4)):
+    for _ in range(choices.below(6)):
         kind = choices.of(("call", "write"))
         number = 1 + choices.below(160 if kind == "call" else 25)
         world.faults[kind, number] = choices.of(FAULTS), choices.of(PAUSES)
@@ -526,6 +546,7 @@ def _run(world: World) -> None:
         ready = [made for (made, _), time in zip(alive, times, strict=True) if time <= world.clock]
         if not ready:
             world.wall += timedelta(seconds=min(times) - world.clock)
+            world.latest = max(world.latest, world.wall)
             world.clock = min(times)
             continue
         chosen = ready[world.choices.below(len(ready))]
@@ -547,7 +568,8 @@ def _check_end(world: World, processes: Sequence[Process]) -> None:
         if sum(made.change.request == key for made in history) > 1:
             raise Violated(f"the request {key} was done twice")
     for process in processes:
-        entries = [made for made in history if process.key in (made.change.request, made.change.reason)]
+        changes = [(made, made.change) for made in history]
+        entries = [made for made, change in changes if process.key in (change.request.split(" ")[0], change.reason)]
         if process.dead:
             continue
         said = process.result
@@ -556,9 +578,10 @@ def _check_end(world: World, processes: Sequence[Process]) -> None:
             raise Violated(f"{process.operation} ended with {said!r}, but made {entries}")
         if said is Outcome.PUBLISHED and len(entries) != 1:
             raise Violated(f"{process.operation} was published, but made {entries}")
-        is_one_change = process.operation in ("publish 1", "publish 2", "rollback", "rollback to 1", "hold 1")
-        if is_one_change and not refused and len(entries) != 1:
+        if not refused and process.operation in ONE_CHANGE and len(entries) != 1:
             raise Violated(f"{process.operation} was done, but made {entries}")
+        if not refused and not any(map(EFFECTS.get(process.operation, bool), history)):
+            raise Violated(f"{process.operation} was done, but changed nothing")
         if "has taken over" in str(said) and process.number not in _losers(world, processes):
             raise Violated(f"process {process.number} said {said}, but its lease was not taken")
         if process.operation == "read" and isinstance(said, StoreError) and "has taken over" not in str(said):
@@ -610,6 +633,10 @@ def _append_over_others(log: numbered.NumberedLog, number: int, values: dict[str
     return "any"
 
 
+def _ends_with_once(log: numbered.NumberedLog, number: int, entry: str) -> bool:
+    return log.newest_number(number) == number and (log.read(number) or {}).get("entry") == entry
+
+
 _publish = Versions.publish
 
 # Protocols with a part left out, which a simulation has to find
@@ -623,10 +650,10 @@ MUTATIONS: dict[str, tuple[object, str, Any]] = {
         "publish",
         lambda self, name, expected="", **options: _publish(self, name, **options),
     ),
-    "a request is not looked for in the history": (state, "read_history", lambda models: iter(())),
+    "a request is not remembered": (state, "_MAX_REQUESTS", -(10**9)),
     "gc deletes what is held": (state.Hold, "expired", lambda self, now: True),
     "a failed night is not compared with the history": (retrain_module, "_served_by", lambda work, key: None),
-    "one old answer ends a lease": (numbered.NumberedLog, "ends_with", numbered.NumberedLog._ends_with),
+    "one old answer ends a lease": (numbered.NumberedLog, "ends_with", _ends_with_once),
 }
 
 

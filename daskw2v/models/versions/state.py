@@ -18,7 +18,7 @@ import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ _STATE = "state"
 _LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # each line of an undamaged copy
 _log = logging.getLogger(__name__)
 _KEPT = 128  # newest states that are kept
+_MAX_REQUESTS = 100  # whose answers a state keeps
 _MAX_SERVED = 100  # names of served versions that a state keeps
 
 
@@ -88,6 +89,22 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a request did.
+
+    Parameters
+    ----------
+    action
+        As in `Change`.
+    served
+        The version that was served then; empty if none was.
+    """
+
+    action: str
+    served: str
+
+
+@dataclass(frozen=True)
 class State:
     """The state of a work directory's models.
 
@@ -103,6 +120,8 @@ class State:
         Versions that are not to be deleted, by the ids of the holds.
     frozen
         Reason why no version may be published, or ""; None if versions may be published.
+    requests
+        The answers to the last 100 requests, by their ids, oldest first.
     number
         Number of the state; 0 before the first change.
     change
@@ -114,6 +133,7 @@ class State:
     condemned: tuple[str, ...] = ()
     holds: Mapping[str, Hold] = field(default_factory=dict)
     frozen: str | None = None
+    requests: Mapping[str, Answer] = field(default_factory=dict, compare=False)
     number: int = field(default=0, compare=False)
     change: Change = field(default=Change(), compare=False)
 
@@ -182,12 +202,11 @@ def read_state(models: Store) -> State:
 def read_history(models: Store) -> Iterator[State]:
     """Yield the states that are kept, newest first; damaged states are passed over."""
     log = _open_log(models)
-    for number in range(log.newest_number(), 0, -1):
+    for number in sorted(log.list_numbers(), reverse=True):
         with suppress(DamageError):
             values = log.read(number)
-            if values is None:
-                return
-            yield _parse_state(models, number, values)
+            if values is not None:
+                yield _parse_state(models, number, values)
 
 
 def change_state(
@@ -202,27 +221,40 @@ def change_state(
     change
         Returns the new state for the present one. Called again if another process has changed the state meanwhile.
     action, reason, request
-        As in `Change`. If a state of the history has this request, it is returned, and nothing is changed.
+        As in `Change`. If the request was answered before, nothing is changed, and the newest state is returned; its
+        `requests` has the answer.
 
     Raises
     ------
     StoreError
-        If the lease is lost.
+        If the lease is lost, or the request was answered for another action.
     Exception
         The error of `change`.
     """
     while True:
-        for state in read_history(models) if request else ():
-            if state.change.request == request:
-                return state
         old = read_state(models)
+        if (answer := old.requests.get(request)) is not None:
+            if answer.action != action:
+                raise StoreError(
+                    f"The request {request} was {answer.action!r}, and is {action!r} now.",
+                    "Give each request its own id.",
+                )
+            new = old
+            break
         new = change(old)
         if new == old and not request:
             break
-        if _append(models, old.number + 1, new, Change(action, _describe_user(), _format_now(), reason, request)):
+        change_made = Change(action, _describe_user(), _format_now(), reason, request)
+        requests = {**old.requests, **({request: Answer(action, new.name or "")} if request else {})}
+        kept = dict(list(requests.items())[-_MAX_REQUESTS:])
+        new = replace(new, number=old.number + 1, change=change_made, requests=kept)
+        if _append(models, new):
             break
         models.check()  # raises if the lease is lost
-    _write_copies(models)
+    try:
+        _write_copies(models)
+    except StoreError as error:  # the state is made, whatever becomes of its copies
+        _log.warning("%s The copies in %s are old.", escaped(str(error)), escaped(models.url))
     return new
 
 
@@ -230,21 +262,23 @@ def fence(models: Store, action: str) -> None:
     """Append the newest state again, without a change, so that a paused process cannot create its entry any more."""
     while True:
         state = read_state(models)
-        if _append(models, state.number + 1, state, Change(action, _describe_user(), _format_now())):
+        change = Change(action, _describe_user(), _format_now())
+        if _append(models, replace(state, number=state.number + 1, change=change)):
             return
 
 
-def _append(models: Store, number: int, state: State, change: Change) -> str | None:
-    """Create the entry `number` of the log for a state; return its identity, None if it exists already."""
+def _append(models: Store, state: State) -> str | None:
+    """Create the entry of the log for a state; return its identity, None if it exists already."""
     values = {
         "served": list(state.names),
         "tags": dict(state.tags),
         "condemned": list(state.condemned),
         "holds": {key: asdict(hold) for key, hold in state.holds.items()},
         "frozen": state.frozen,
-        "change": asdict(change),
+        "requests": {key: asdict(answer) for key, answer in state.requests.items()},
+        "change": asdict(state.change),
     }
-    return _open_log(models).append(number, values)
+    return _open_log(models).append(state.number, values)
 
 
 def _describe_user() -> str:
@@ -289,25 +323,29 @@ def _parse_state(models: Store, number: int, values: Mapping[str, Any]) -> State
         return tuple(texts or ())
 
     holds, frozen, change = values.get("holds", {}), values.get("frozen"), values.get("change", {})
+    requests = values.get("requests", {})
     check("frozen", frozen is None or isinstance(frozen, str))
     check("change", _is_record(change, Change))
     check("holds", isinstance(holds, dict) and all(_is_record(hold, Hold) for hold in holds.values()))
+    check("requests", isinstance(requests, dict) and all(_is_record(answer, Answer) for answer in requests.values()))
     return State(
         strings("served"),
         _parse_tags(models, values, name),
         strings("condemned"),
         {key: Hold(**hold) for key, hold in holds.items()},
         frozen,
+        {key: Answer(**answer) for key, answer in requests.items()},
         number,
         Change(**change),
     )
 
 
-def _is_record(values: Any, cls: type[Change | Hold]) -> bool:
-    """Return whether values are a dictionary of texts by names of fields of a class."""
-    if not isinstance(values, dict) or not values.keys() <= cls.__dataclass_fields__.keys():
+def _is_record(values: Any, cls: type[Change | Hold | Answer]) -> bool:
+    """Return whether values are a dictionary of texts from which a class can be made."""
+    required = {f.name for f in fields(cls) if f.default is MISSING}
+    if not isinstance(values, dict) or not required <= values.keys() <= cls.__dataclass_fields__.keys():
         return False
-    return all(isinstance(value, str) for value in values.values()) and (cls is Change or "version" in values)
+    return all(isinstance(value, str) for value in values.values())
 
 
 def _read_pointer(models: Store) -> tuple[str, ...]:

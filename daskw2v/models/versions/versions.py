@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from daskw2v.errors import BusyError, StoreError, SupersededError
+from daskw2v.errors import BusyError, ParameterError, StoreError, SupersededError
 from daskw2v.models.stored.store import finish
 from daskw2v.models.versions.finished import (
     FOLDER,
@@ -32,6 +32,7 @@ from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
+_MAX_HOURS = 876_000  # a hundred years
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 T = TypeVar("T")
 
@@ -78,14 +79,14 @@ class Versions(FinishedVersions):
         return versions
 
     def publish(self, name: str, *, expected: str | None = "", reason: str = "", request: str = "") -> Version:
-        """Serve a version, and return it.
+        """Serve a version, and return it; `served` is false if the request was answered before, and another is served.
 
         Parameters
         ----------
         name
             Name or tag of the version.
         expected
-            Name of the version that has to be served until now, or None for no version; by default any may be.
+            Name or tag of the version that has to be served until now, or None for no version; by default any may be.
         reason
             Why, for the history.
         request
@@ -114,18 +115,19 @@ class Versions(FinishedVersions):
         with self._locked() as locked:
             version = locked.find(name)
             check_version(locked.models / version.name)
+            before = (locked.name_of(expected) or expected) if expected else expected
 
             def serve(state: State) -> State:
-                if expected != "" and state.name not in (expected, version.name):
+                if before != "" and state.name not in (before, version.name):
                     raise SupersededError(
-                        f"{version.name} was to be served in place of {expected or 'no version'}, but "
+                        f"{version.name} was to be served in place of {before or 'no version'}, but "
                         f"{state.name or 'no version'} is served.",
                         "Look at `daskw2v versions log`; publish it by its name if it is to be served all the same.",
                     )
                 return state.serving(version.name)
 
-            change_state(locked.models, serve, f"publish {version.name}", reason=reason, request=request)
-        return version._replace(served=True)
+            state = change_state(locked.models, serve, f"publish {version.name}", reason=reason, request=request)
+        return version._replace(served=state.name == version.name)
 
     def rollback(self, to: str | None = None, *, reason: str = "", request: str = "") -> Version:
         """Serve a version again that was served before.
@@ -152,6 +154,8 @@ class Versions(FinishedVersions):
             If another process changes what is served meanwhile.
         StoreError
             If no such version was served before.
+        DamageError
+            If files of the version `to` are damaged or missing.
 
         Examples
         --------
@@ -165,6 +169,8 @@ class Versions(FinishedVersions):
             damaged, foreign = locked.problems()
             finished = {version.name: version for version in locked.all() if version.name not in {*damaged, *foreign}}
             target = None if to is None else locked.find(to).name
+            if target is not None:
+                check_version(locked.models / target)
 
             def restore(state: State) -> State:
                 if to is None and state.name != first_state.name:
@@ -186,8 +192,10 @@ class Versions(FinishedVersions):
                 return replace(state, names=state.names[earlier[0] :])
 
             action = "rollback" if target is None else f"rollback to {target}"
-            name = change_state(locked.models, restore, action, reason=reason, request=request).names[0]
-        return finished[name]._replace(served=True) if name in finished else self.find(name)
+            state = change_state(locked.models, restore, action, reason=reason, request=request)
+            answer = state.requests.get(request)
+            name = state.names[0] if answer is None else answer.served
+        return self.find(name)
 
     def log(self) -> list[State]:
         """Return the states of the versions that are kept, oldest first: the last 128.
@@ -272,7 +280,7 @@ class Versions(FinishedVersions):
             change_state(locked.models, remove_tag, f"untag {tag}", reason=reason)
 
     def freeze(self, reason: str = "") -> None:
-        """Serve no other version until `unfreeze`; only `rollback` changes what is served.
+        """Serve no other version until `unfreeze`; only `rollback`, and `gc` of damaged ones, change what is served.
 
         Trainings and retrainings go on, and finish versions that are not served.
 
@@ -313,10 +321,13 @@ class Versions(FinishedVersions):
         reason
             Why, for the history.
         hours
-            Hours after which the hold expires; None for never.
+            Hours after which the hold expires, above 0 and at most 876,000; None for never. The clock of the process
+            that calls `gc` decides.
 
         Raises
         ------
+        ParameterError
+            If `hours` is out of range.
         StoreError
             If there is no such version, or it is being deleted.
 
@@ -333,6 +344,10 @@ class Versions(FinishedVersions):
 
     def _hold(self, name: str, reason: str, hours: float | None) -> tuple[str, Version]:
         """Keep a version from deletion, as `hold` describes; return the id of the hold, and the version."""
+        if hours is not None and not 0 < hours <= _MAX_HOURS:
+            raise ParameterError(
+                f"hours={hours!r} is not above 0 and at most {_MAX_HOURS:,}.", "Give hours, such as 12."
+            )
         key = uuid.uuid4().hex[:8]
         until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
         with self._locked() as locked:
@@ -346,7 +361,7 @@ class Versions(FinishedVersions):
         return key, version
 
     def release(self, name: str) -> None:
-        """End a hold, by its id, or all holds of a version, by its name or tag.
+        """End a hold, by its id, or all holds of a version, by its name or tag, or LATEST.
 
         Raises
         ------
@@ -364,7 +379,8 @@ class Versions(FinishedVersions):
         """
 
         def remove_holds(state: State) -> State:
-            after = state.without_holds(name, state.tags.get(name, name))
+            version = state.name or "" if name == POINTER else state.tags.get(name, name)
+            after = state.without_holds(name, version)
             if after == state:
                 known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
                 raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
@@ -382,7 +398,7 @@ class Versions(FinishedVersions):
         name
             Name or tag of the version; by default the served one.
         hours
-            Hours after which the hold expires if this process dies.
+            Hours after which the hold expires, whether the block has ended or not, as in `hold`.
 
         Examples
         --------
@@ -402,9 +418,9 @@ class Versions(FinishedVersions):
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and folders of versions that interrupted runs did not finish.
 
-        The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
-        active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
-        A version in a format of another daskw2v release does not count, and stays.
+        The newest versions, the served one, the one that a rollback would serve, tagged ones and those on hold are
+        kept. Versions of active runs are not touched. Damaged versions do not count as versions to keep; they stay,
+        unless `damaged`. A version in a format of another daskw2v release does not count, and stays.
 
         Parameters
         ----------
