@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.simulation import MUTATIONS, Choices, Violated, mutated, shrink, simulate, violation
 
-BATCH = 1_000  # schedules of a slow test
+BATCH = 2_000  # schedules of a slow test
 
 
 def first_violation(seeds):
