@@ -49,6 +49,7 @@ from daskw2v.models.versions.state import read_history, read_state
 from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
+from daskw2v.retraining.changes import Changes, compare_sources
 from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, evaluate_sets, judge, measure_novelty
 from daskw2v.retraining.notify import Notices, send_notices
@@ -72,38 +73,6 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
 
 RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
-_MAX_SHOWN = 3  # files that a message names
-
-
-class Changes(NamedTuple):
-    """Files that are new, changed (as they are now) and removed (as they were)."""
-
-    new: tuple[Source, ...]
-    changed: tuple[Source, ...]
-    gone: tuple[Source, ...]
-
-    @property
-    def unread(self) -> tuple[Source, ...]:
-        """New and changed files, on whose text no version was trained."""
-        return self.new + self.changed
-
-    def figures(self) -> dict[str, float]:
-        """Return the numbers of new, changed and removed files."""
-        return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
-
-
-def compare_sources(old_sources: Sequence[Source], sources: Sequence[Source]) -> Changes:
-    """Return the changes of files since an earlier run.
-
-    Files are compared by URL, size and version: ETag, checksum or modification time, whichever the filesystem has.
-    """
-    known, present = (
-        {source.identity_name: source for source in old_sources},
-        {source.identity_name for source in sources},
-    )
-    new = tuple(source for source in sources if source.identity_name not in known)
-    changed = tuple(s for s in sources if s.identity_name in known and s.content != known[s.identity_name].content)
-    return Changes(new, changed, tuple(source for source in old_sources if source.identity_name not in present))
 
 
 class RunText(NamedTuple):
@@ -444,7 +413,7 @@ class RetrainingRun:
         verdict = judge(self.gates, evaluated, served_scores, novelty)
         if not verdict.passed:
             reasons = "; ".join(gate.text for gate in verdict.failed)
-            message = f"{reasons}. {_name_new_files(text.changes)} The candidate is at {new.url}."
+            message = f"{reasons}. {text.changes.name_new()} The candidate is at {new.url}."
             return RunResult(Outcome.STOPPED, message, None, verdict, None, figures)
         alignment = None
         if served_vectors is not None and self.policy.align and served_vectors.vector_size == new.vector_size:
@@ -597,13 +566,6 @@ def _compare_vocabularies(old: Vectors, new: Vectors) -> dict[str, Any]:
     """Return the words that a new version has gained and lost since the version before, as JSON types."""
     rules = (WordRules.from_params(vectors.metadata["params"], str(vectors.url)) for vectors in (old, new))
     return compare_words(old.vocabulary, new.vocabulary, *rules).as_dict()
-
-
-def _name_new_files(changes: Changes) -> str:
-    """Return a sentence that names new and changed files, which may have caused a bad version."""
-    urls = [source.url for source in changes.unread]
-    more = f" and {len(urls) - _MAX_SHOWN} more" if len(urls) > _MAX_SHOWN else ""
-    return f"New since the served version: {', '.join(urls[:_MAX_SHOWN])}{more}." if urls else "No file is new."
 
 
 def _nothing_new(message: str) -> RunResult:
