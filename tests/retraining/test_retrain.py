@@ -19,6 +19,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training import choice
 from tests.support.days import write_day
 
+gates_module = importlib.import_module("daskw2v.retraining.gates")
 retrain_module = importlib.import_module("daskw2v.retraining.retrain")  # the package has the function by that name
 
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
@@ -212,7 +213,7 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
     sets.write_text("".join(f"w{a}\tw{b}\t{10 - abs(a - b) % 11}\n" for a in range(9) for b in (11, 30)))
     given = {"resources": ONE.replace(eval_similarity=[str(sets)]), "gates": LOOSE.replace(max_drop=1.0)}
     nights.run(**given)
-    asked, whole = [], retrain_module.evaluate
+    asked, whole = [], gates_module.evaluate
     monkeypatch.setattr(
         retrain_module, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
     )
