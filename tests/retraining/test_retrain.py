@@ -214,9 +214,7 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
     given = {"resources": ONE.replace(eval_similarity=[str(sets)]), "gates": LOOSE.replace(max_drop=1.0)}
     nights.run(**given)
     asked, whole = [], gates_module.evaluate
-    monkeypatch.setattr(
-        retrain_module, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
-    )
+    monkeypatch.setattr(gates_module, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k))
     nights.write(1)
     report = manifest(nights, nights.run(**given).version)["retraining"]
     assert [url.rsplit("/", 2)[1] for url in asked] == ["candidates"]
