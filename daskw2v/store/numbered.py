@@ -12,6 +12,7 @@ to a work directory (`probe`).
 
 import re
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,11 @@ class NumberedLog:
         deleted.
         """
         entry = uuid.uuid4().hex
-        self.folder.create_manifest({**values, _ENTRY: entry}, _file_name(number))
+        try:
+            self.folder.create_manifest({**values, _ENTRY: entry}, _file_name(number))
+        except StoreError:  # such as of a lease that was lost after a try which succeeded, but whose answer was lost
+            if not self._has_identity(number, entry):
+                raise
         # A try that timed out may have succeeded. Several stores answer once with the former content
         if not (self._has_identity(number, entry) or self._has_identity(number, entry)):
             return None
@@ -69,7 +74,8 @@ class NumberedLog:
             return None
         for entry_number in self.list_numbers():
             if entry_number <= number - self.kept:
-                (self.folder / _file_name(entry_number)).remove()
+                with suppress(StoreError):  # the new entry exists; the next one deletes what is left
+                    (self.folder / _file_name(entry_number)).remove()
         return entry
 
     def probe(self) -> None:

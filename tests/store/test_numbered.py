@@ -2,6 +2,7 @@
 
 import pytest
 
+from daskw2v.errors import StoreError
 from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
@@ -40,3 +41,22 @@ def test_append__uses_no_number_that_was_deleted_where_later_ones_are_not_listed
     assert log.append(1, {}) is None
     assert log.read(1) is None
     assert log.ends_with(2, entry)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_append__whose_try_was_written_though_a_later_one_is_refused_is_done(folder, monkeypatch, is_written):
+    """The answer to the first try is lost, and the lease, too, before the second one."""
+    create = Store.create_manifest
+
+    def refused(self, values, name):
+        if is_written:
+            create(self, values, name)
+        raise StoreError("Another process has taken over the lease.")
+
+    log = NumberedLog(folder)
+    monkeypatch.setattr(Store, "create_manifest", refused)
+    if is_written:
+        assert log.ends_with(1, log.append(1, {}))
+    else:
+        with pytest.raises(StoreError, match="taken over"):
+            log.append(1, {})
