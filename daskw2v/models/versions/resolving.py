@@ -47,7 +47,7 @@ def resolve(
         return store
     for models in (store, store / FOLDER):
         served, finished = _find_served_model(models)
-        if finished is None and served != read_state(models).name:  # the pointer has moved meanwhile
+        if finished is None and served is not None:  # another version is served now, or the store's answer was old
             served, finished = _find_served_model(models)
         if finished is not None:
             return finished
