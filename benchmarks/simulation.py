@@ -16,7 +16,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks.harness import Benchmark, Session, Smoke
-from tests.support.simulation import FAULTS, MUTATIONS, Choices, Violated, mutated, shrink, simulate, violation
+from tests.support.choices import Choices, shrink
+from tests.support.protocol_mutations import MUTATIONS, mutated
+from tests.support.simulation import FAULTS, Violated, simulate, violation
 
 _CHUNK = 250  # schedules of a task
 _MOST = 10_000  # schedules in which what is left out has to be found

@@ -171,7 +171,7 @@ class BusyError(StoreError):
 
 
 class SupersededError(StoreError):
-    """What is served has changed since the caller read it, so its own change is refused.
+    """A change that is refused, as another version is served than the caller expected.
 
     Examples
     --------

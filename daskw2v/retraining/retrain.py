@@ -195,7 +195,8 @@ def retrain(
             try:
                 served = _served_by(store, key)
             except Daskw2vError:
-                served, message = None, f"{message} The store does not say whether the new version is served."
+                served = None
+                message = f"{message.rstrip('.')}. The store does not say whether the new version is served."
             if served is not None:
                 outcome, message = Outcome.PUBLISHED, f"{served} is served. After that: {message}"
             summary = conclude(RunResult(outcome, message, served), listen)

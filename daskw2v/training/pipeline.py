@@ -353,13 +353,15 @@ def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, da
         else:
             write_version(model, run, client(), listen)
         if latest_version(models) != version:  # it is new, or was finished before it was to be served
-            message = f"{version} is finished, and not served"
+            unserved = f"{version} is finished, and not served"
             try:
                 if not resources.stage:
-                    message = f"{Versions(run.store).publish(version, reason='train').name} is served"
+                    Versions(run.store).publish(version, reason="train")
+                    unserved = ""
             except FrozenError as frozen:
-                message = str(frozen)
-            listen(Progress("publish", 0, 0, "model", message=message))
+                unserved = str(frozen)
+            if unserved:
+                listen(Progress("publish", 0, 0, "model", message=unserved))
         run.folder.remove()  # checkpoints, and pairs
         vectors = Vectors.open(model.url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.support.simulation import MUTATIONS, Choices, Violated, mutated, shrink, simulate, violation
+from tests.support.choices import Choices, shrink
+from tests.support.protocol_mutations import MUTATIONS, mutated
+from tests.support.simulation import Violated, simulate, violation
 
 BATCH = 2_000  # schedules of a slow test
 

@@ -17,7 +17,6 @@ shrink a schedule. `simulate` runs one schedule and raises `Violated` if an inva
 """
 
 import json
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -42,6 +41,7 @@ from daskw2v.retraining import retrain as retrain_module
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store import lease, numbered, retries
 from daskw2v.store.storage import MANIFEST, Store
+from tests.support.choices import Choices
 
 URL = "sim://work"
 NAMES = ("v0001-aaaaaaaaaaaa", "v0002-bbbbbbbbbbbb", "v0003-cccccccccccc")
@@ -53,23 +53,6 @@ LONGEST = 20_000  # steps of a schedule
 
 class Violated(AssertionError):
     """An invariant does not hold."""
-
-
-class Choices:
-    """Numbers that decide a schedule: those of a list, then zeros; or drawn by a seed. `taken` has those used."""
-
-    def __init__(self, numbers: Sequence[int] | None = None, seed: int | None = None) -> None:
-        self._given = None if numbers is None else iter(numbers)
-        self._random = random.Random(seed)
-        self.taken: list[int] = []
-
-    def below(self, bound: int) -> int:
-        number = int(self._random.random() * bound) if self._given is None else next(self._given, 0) % bound
-        self.taken.append(number)
-        return number
-
-    def of(self, values: Sequence[Any]) -> Any:
-        return values[self.below(len(values))]
 
 
 @dataclass
@@ -598,22 +581,6 @@ def _losers(world: World, processes: Sequence[Process]) -> set[int]:
     }
 
 
-def shrink(numbers: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Return a short list of small numbers for which `fails` holds, as it does for `numbers`."""
-    best, size = list(numbers), max(1, len(numbers) // 2)
-    while size:
-        start = 0
-        while start < len(best):
-            for shorter in (best[:start] + best[start + size :], best[:start] + [0] * size + best[start + size :]):
-                if shorter != best and len(shorter) <= len(best) and fails(shorter):
-                    best = shorter
-                    break
-            else:
-                start += size
-        size //= 2
-    return best
-
-
 def violation(numbers: Sequence[int]) -> Violated | None:
     """Run a schedule; return the violation, or None."""
     try:
@@ -621,45 +588,3 @@ def violation(numbers: Sequence[int]) -> Violated | None:
     except Violated as violated:
         return violated
     return None
-
-
-def _append_without_reading_back(log: numbered.NumberedLog, number: int, values: dict[str, Any]) -> str | None:
-    log.folder.create_manifest({**values, "entry": "any"}, f"{number:08}.json")
-    return "any"
-
-
-def _append_over_others(log: numbered.NumberedLog, number: int, values: dict[str, Any]) -> str | None:
-    log.folder.write_manifest({**values, "entry": "any"}, f"{number:08}.json")
-    return "any"
-
-
-def _ends_with_once(log: numbered.NumberedLog, number: int, entry: str) -> bool:
-    return log.newest_number(number) == number and (log.read(number) or {}).get("entry") == entry
-
-
-_publish = Versions.publish
-
-# Protocols with a part left out, which a simulation has to find
-MUTATIONS: dict[str, tuple[object, str, Any]] = {
-    "no state is created at a take-over": (versions_module, "fence", lambda models, action: None),
-    "a state is written over another one": (numbered.NumberedLog, "append", _append_over_others),
-    "a state is not read back": (numbered.NumberedLog, "append", _append_without_reading_back),
-    "guards are not checked": (Store, "check", lambda self: None),
-    "a night does not compare its base": (
-        Versions,
-        "publish",
-        lambda self, name, expected="", **options: _publish(self, name, **options),
-    ),
-    "a request is not remembered": (state, "_MAX_REQUESTS", -(10**9)),
-    "gc deletes what is held": (state.Hold, "expired", lambda self, now: True),
-    "a failed night is not compared with the history": (retrain_module, "_served_by", lambda work, key: None),
-    "one old answer ends a lease": (numbered.NumberedLog, "ends_with", _ends_with_once),
-}
-
-
-@contextmanager
-def mutated(name: str) -> Iterator[None]:
-    """Leave a part of the protocol out."""
-    owner, attribute, value = MUTATIONS[name]
-    with mock.patch.object(owner, attribute, value):
-        yield

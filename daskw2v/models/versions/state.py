@@ -90,7 +90,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request did.
+    """The answer to a request, kept so that the request is done once.
 
     Parameters
     ----------
