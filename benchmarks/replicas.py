@@ -28,6 +28,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import counted
+from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.simd import padded
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import HotRows, Tables
@@ -151,8 +152,8 @@ class Replicas:
         """Return a block merged by the tree of `submit_merge`; one group of replicas is in memory at a time."""
         parts, few = [], len(self._own) <= FAN_IN
         for i in range(0, len(self._own), FAN_IN):
-            deltas = [Delta(subtract_rows(base, self._rows(own, how.block))[0]) for own in self._own[i : i + FAN_IN]]
-            self.sent += deltas[0].bits.nbytes if i == 0 else 0
+            deltas = [_changes(base, self._rows(own, how.block)) for own in self._own[i : i + FAN_IN]]
+            self.sent += 2 * base.size if i == 0 else 0
             projected = [project_delta(how.rule, delta, training.curvature) for delta in deltas]
             if few:
                 return merge_block(how.rule, base, projected, training)
@@ -161,6 +162,24 @@ class Replicas:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
             parts = [add_changes(how.rule, base.shape, group, training) for group in groups]
         return merge_block(how.rule, base, parts, training)
+
+
+@kernel
+def _is_changed(base: Any, trained: Any) -> Any:
+    """Return for each row whether a value of it was changed."""
+    changed = np.zeros(base.shape[0], np.bool_)
+    for i in range(base.shape[0]):
+        for k in range(base.shape[1]):
+            if base[i, k] != trained[i, k]:
+                changed[i] = True
+                break
+    return changed
+
+
+def _changes(base: Float32Array, trained: Float32Array) -> Delta:
+    """Return the changes of a replica: of the changed rows alone, as the others merge to the same bits."""
+    rows = np.flatnonzero(_is_changed(base, trained)).astype(np.int32)
+    return Delta(subtract_rows(base[rows], trained[rows])[0], rows)
 
 
 class Place(NamedTuple):
