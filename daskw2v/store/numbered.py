@@ -39,10 +39,7 @@ class NumberedLog:
 
     def newest_number(self, known: int = 0) -> int:
         """Return the highest number of an entry, at least `known`; 0 if there is no entry."""
-        number = max([known, *self.list_numbers()])
-        while self.folder.read_bytes(_file_name(number + 1)) is not None:  # several stores list new files late
-            number += 1
-        return number
+        return self._skip_unlisted(max([known, *self.list_numbers()]))
 
     def read(self, number: int) -> dict[str, Any] | None:
         """Return the values of an entry; None if it does not exist (yet, or any more).
@@ -69,10 +66,12 @@ class NumberedLog:
         # A try that timed out may have succeeded. Several stores answer once with the former content
         if not (self._has_identity(number, entry) or self._has_identity(number, entry)):
             return None
-        if self.newest_number(number) >= number + self.kept:  # an entry of this number was created and deleted before
+        numbers = self.list_numbers()
+        newest = self._skip_unlisted(max([number, *numbers]))
+        if newest >= number + self.kept:  # an entry of this number was created and deleted before
             (self.folder / _file_name(number)).remove()
             return None
-        for entry_number in self.list_numbers():
+        for entry_number in numbers:
             if entry_number <= number - self.kept:
                 with suppress(StoreError):  # the new entry exists; the next one deletes what is left
                     (self.folder / _file_name(entry_number)).remove()
@@ -119,6 +118,12 @@ class NumberedLog:
         """Delete an entry if it is the newest, which only the process that created the entry may do."""
         if self.ends_with(number, entry):
             (self.folder / _file_name(number)).remove()
+
+    def _skip_unlisted(self, number: int) -> int:
+        """Return the highest number of consecutive entries from `number` on; several stores list new files late."""
+        while self.folder.read_bytes(_file_name(number + 1)) is not None:
+            number += 1
+        return number
 
     def _has_identity(self, number: int, entry: str) -> bool:
         """Return whether the entry of a number exists and has an identity."""

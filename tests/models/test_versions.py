@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -246,6 +247,19 @@ def test_tag__moves(versions):
 
 
 @pytest.mark.sampled(4)
+def test_tag__that_another_process_removes_at_once_was_given(versions, monkeypatch):
+    change = versions_module.change_state
+
+    def change_and_untag(models, function, action, **options):
+        state = change(models, function, action, **options)
+        change(models, lambda state: replace(state, tags={}), "untag")
+        return state
+
+    monkeypatch.setattr(versions_module, "change_state", change_and_untag)
+    assert versions.tag(NAMES[0], "stable").tags == ("stable",)
+    assert versions.tags() == {}
+
+
 @pytest.mark.parametrize("tag", ["", "a b", "LATEST", "v0001-a", "../x", "-x", "ä", "x" * 101])
 def test_tag__that_is_no_name_is_refused(versions, tag):
     with pytest.raises(StoreError, match="is not a valid tag"):

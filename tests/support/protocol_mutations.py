@@ -42,6 +42,11 @@ MUTATIONS: dict[str, tuple[object, str, Any]] = {
     ),
     "a request is not remembered": (state, "_MAX_REQUESTS", -(10**9)),
     "gc deletes what is held": (state.Hold, "expired", lambda self, now: True),
+    "gc deletes the served version if it is damaged, and serves no other": (
+        versions_module,
+        "_serve_another",
+        lambda state, removed, intact: state,
+    ),
     "a failed night is not compared with the history": (retrain_module, "_served_by", lambda work, key: None),
     "one old answer ends a lease": (numbered.NumberedLog, "ends_with", _ends_with_once),
 }

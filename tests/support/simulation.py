@@ -11,13 +11,13 @@ shrink a schedule. `simulate` runs one schedule and raises `Violated` if an inva
 * a change that was acknowledged is in the history once, a change that was refused is not, however often it was tried;
 * a night serves its version only in place of the version that was served when it began;
 * the served version is always whole, and a reader always finds one;
-* nothing is deleted that is served, tagged or held;
+* nothing is deleted that is served, tagged or held, unless it is served and damaged;
 * a process whose lease was taken over changes no state after the new holder has begun;
 * no process says that a lease was taken over unless another one has it.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -46,6 +46,7 @@ from tests.support.choices import Choices
 URL = "sim://work"
 NAMES = ("v0001-aaaaaaaaaaaa", "v0002-bbbbbbbbbbbb", "v0003-cccccccccccc")
 OLD = {"created": "2001-01-01T00:00:00+00:00", "params": {}, "tables": {"input": [1, 2]}}
+DAMAGE = "damaged"  # a file of versions whose files are damaged
 PAUSES = (1.0, 20.0, 70.0, 500.0)  # seconds; a lease lasts 60
 FAULTS = ("pause", "die before", "die after", "fail", "lose the answer", "old answer", "set the clock")
 LONGEST = 20_000  # steps of a schedule
@@ -196,7 +197,7 @@ class World:
             return  # the same content again
         if number != last[0] + 1:
             self._violate(f"state {number} was created after state {last[0]}")
-        if made != model(last[2], made, self.latest):
+        if made != model(last[2], made, self.latest, self._undamaged()):
             self._violate(f"{made.change.action} made {made} of {last[2]}")
         process = self.process
         if made != last[2] and any((process.number, *held) in self.fenced for held in process.leases.items()):
@@ -208,21 +209,27 @@ class World:
             self._violate(f"{made.name} is served and not there")
         self.states.append((number, process, made))
 
+    def _undamaged(self) -> set[str]:
+        """Return the names of the first versions that are there and undamaged."""
+        folders = {name: f"work/models/{name}/" for name in NAMES}
+        return {name for name, at in folders.items() if at + MANIFEST in self.files and at + DAMAGE not in self.files}
+
     def _check_delete(self, path: str) -> None:
         version = path.split("/")[2] if path.startswith("work/models/v") else ""
         newest = self.states[-1][2]
         now = self.wall.isoformat()
         held = {hold.version for hold in newest.holds.values() if not hold.until or hold.until > now}
-        if version and version in {newest.name, *newest.tags.values(), *held}:
+        served = set() if newest.name in newest.condemned else {newest.name}  # the model says when
+        if version and version in {*served, *newest.tags.values(), *held}:
             self._violate(f"{path} was deleted, but it is needed by {newest}")
         if path.startswith("work/models/state/"):
             self._violate(f"{path} was deleted")
 
 
-def model(before: State, after: State, latest: datetime) -> State:
+def model(before: State, after: State, latest: datetime, undamaged: Collection[str]) -> State:
     """Return the state that the action of `after` makes of `before`; what the action leaves open is as in `after`.
 
-    No clock was later than `latest`.
+    No clock was later than `latest`; `undamaged` are the first versions that are there and undamaged.
     """
     match after.change.action.split():
         case ["publish", version]:
@@ -234,6 +241,8 @@ def model(before: State, after: State, latest: datetime) -> State:
             return replace(before, names=after.names) if after.names in rest else before
         case ["tag", version, tag]:
             return replace(before, tags={**before.tags, tag: version})
+        case ["untag", tag]:
+            return replace(before, tags={other: version for other, version in before.tags.items() if other != tag})
         case ["hold", version]:
             added = {key: hold for key, hold in after.holds.items() if key not in before.holds}
             new = {key: hold for key, hold in added.items() if hold.version == version}
@@ -243,11 +252,17 @@ def model(before: State, after: State, latest: datetime) -> State:
         case ["freeze" | "unfreeze" as action]:
             return replace(before, frozen="" if action == "freeze" else None)
         case ["gc"]:
-            needed = {before.name, *before.tags.values(), *(hold.version for hold in after.holds.values())}
+            needed = {*before.tags.values(), *(hold.version for hold in after.holds.values())}
             deleted = set(after.condemned) - set(before.condemned)
             ended = [hold for key, hold in before.holds.items() if key not in after.holds]
             is_allowed = needed.isdisjoint(deleted) and all(h.until and h.until <= latest.isoformat() for h in ended)
-            return replace(before, condemned=after.condemned, holds=after.holds) if is_allowed else before
+            if before.name in deleted:  # only if it is damaged; then an undamaged version is served if there is one
+                left = set(undamaged) - set(after.condemned)
+                is_allowed &= before.name not in undamaged and (after.name not in deleted or not left)
+            elif after.names != before.names:
+                is_allowed = False
+            after = replace(before, names=after.names, condemned=after.condemned, holds=after.holds)
+            return after if is_allowed else before
         case ["gc:", *_]:
             return replace(before, condemned=())
     return before  # a process took over
@@ -325,7 +340,8 @@ class _Thread:
 
 
 def _damage(version: Store, *, full: bool = False) -> list[DamageError]:
-    return [] if version.read_manifest() is not None else [DamageError.of(f"{version.url}/{MANIFEST}", "is missing")]
+    is_damaged = version.read_manifest() is None or version.read_bytes(DAMAGE) is not None
+    return [DamageError.of(f"{version.url}/{MANIFEST}", "is damaged")] if is_damaged else []
 
 
 def _check_version(version: Store) -> None:
@@ -430,7 +446,11 @@ OPERATIONS: dict[str, Callable[[Process, Versions], Any]] = {
     "publish 1 in place of 3": lambda process, versions: versions.publish(
         NAMES[0], expected=NAMES[2], request=process.key
     ),
+    "untag": lambda process, versions: versions.untag("stable", reason=process.key),
     "gc": lambda process, versions: versions.gc(keep=1),
+    "gc --damaged": lambda process, versions: versions.gc(keep=1, damaged=True),
+    "damage 2": lambda process, versions: (versions.models / NAMES[1]).write_bytes(DAMAGE, b""),
+    "damage 3": lambda process, versions: (versions.models / NAMES[2]).write_bytes(DAMAGE, b""),
     "freeze": lambda process, versions: versions.freeze(),
     "unfreeze": lambda process, versions: versions.unfreeze(),
     "hold 1": lambda process, versions: versions.hold(NAMES[0], process.key),
@@ -443,6 +463,7 @@ EFFECTS: dict[str, Callable[[State], bool]] = {
     "rollback twice": lambda made: made.change.request == "back",
     "tag 1": lambda made: made.tags.get("stable") == NAMES[0],
     "tag 2": lambda made: made.tags.get("stable") == NAMES[1],
+    "untag": lambda made: made.change.action == "untag stable",
     "freeze": lambda made: made.frozen is not None,
 }
 

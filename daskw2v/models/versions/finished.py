@@ -41,8 +41,13 @@ class Version(NamedTuple):
 
     name: str
     manifest: dict[str, Any]
-    tags: tuple[str, ...]
-    served: bool
+    tags: tuple[str, ...] = ()
+    served: bool = False
+
+    def in_state(self, state: State) -> "Version":
+        """Return the version with its tags in a state, and whether it is served."""
+        tags = tuple(tag for tag, tagged in state.tags.items() if tagged == self.name)
+        return self._replace(tags=tags, served=self.name == state.name)
 
     @property
     def created(self) -> datetime:
@@ -120,8 +125,7 @@ class FinishedVersions:
         manifest = read_finished(self.models / name)
         if manifest is None:
             return None
-        tags = tuple(tag for tag, tagged in state.tags.items() if tagged == name)
-        version = Version(name, manifest, tags, name == state.name)
+        version = Version(name, manifest).in_state(state)
         version.created, version.words  # noqa: B018
         return version
 

@@ -252,7 +252,7 @@ def change_state(
             break
         models.check()  # raises if the lease is lost
     try:
-        _write_copies(models)
+        _write_copies(models, new)
     except StoreError as error:  # the state is made, whatever becomes of its copies
         _log.warning("%s The copies in %s are old.", escaped(str(error)), escaped(models.url))
     return new
@@ -364,20 +364,21 @@ def _parse_tags(models: Store, values: Mapping[str, Any], name: str) -> dict[str
     return tags
 
 
-def _write_copies(models: Store) -> None:
-    """Copy the newest state to `LATEST` and `tags.json`.
+def _write_copies(models: Store, state: State) -> None:
+    """Copy a state, and then the newest one, to `LATEST` and `tags.json`.
 
     Copying changes no state, so it needs no lease: a process that was paused may copy a state that is not the newest
-    any more, but it reads again, and copies the newest.
+    any more, but then it copies the newest.
     """
     models = replace(models, guards=())
-    copied = 0
-    while (newest := read_state(models)).number != copied:
-        copied = newest.number
-        if newest.names and newest.names != _read_pointer(models):
-            models.write_bytes(POINTER, "\n".join(newest.names).encode())
-        if newest.tags != (_read_tags_copy(models) or {}):
-            models.write_manifest({"tags": dict(newest.tags)}, TAGS)
+    copied = -1
+    while state.number != copied:
+        copied = state.number
+        if state.names and state.names != _read_pointer(models):
+            models.write_bytes(POINTER, "\n".join(state.names).encode())
+        if state.tags != (_read_tags_copy(models) or {}):
+            models.write_manifest({"tags": dict(state.tags)}, TAGS)
+        state = read_state(models)
 
 
 def _read_tags_copy(models: Store) -> dict[str, str] | None:

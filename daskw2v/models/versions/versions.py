@@ -127,7 +127,7 @@ class Versions(FinishedVersions):
                 return state.serving(version.name)
 
             state = change_state(locked.models, serve, f"publish {version.name}", reason=reason, request=request)
-        return version._replace(served=state.name == version.name)
+        return version.in_state(state)
 
     def rollback(self, to: str | None = None, *, reason: str = "", request: str = "") -> Version:
         """Serve a version again that was served before.
@@ -195,7 +195,7 @@ class Versions(FinishedVersions):
             state = change_state(locked.models, restore, action, reason=reason, request=request)
             answer = state.requests.get(request)
             name = state.names[0] if answer is None else answer.served
-        return self.find(name)
+            return finished[name].in_state(state) if name in finished else locked.find(name)
 
     def log(self) -> list[State]:
         """Return the states of the versions that are kept, oldest first: the last 128.
@@ -249,8 +249,7 @@ class Versions(FinishedVersions):
                 state.check(version.name)
                 return replace(state, tags={**state.tags, tag: version.name})
 
-            change_state(locked.models, add_tag, f"tag {version.name} {tag}", reason=reason)
-        return self.find(tag)
+            return version.in_state(change_state(locked.models, add_tag, f"tag {version.name} {tag}", reason=reason))
 
     def untag(self, tag: str, *, reason: str = "") -> None:
         """Remove a tag; its version stays, and the history keeps `reason`.
