@@ -5,19 +5,74 @@ import csv
 import hashlib
 import io
 import posixpath
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib import resources
+from typing import Literal
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.evaluation.catalogue import DATASETS, Dataset, FileLayout
 from daskw2v.evaluation.reading import MAX_BYTES
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 
+Kind = Literal["similarity", "analogy", "categorization", "classification", "outliers"]
+FileLayout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 _MAX_UNPACKED = 1 << 28  # bytes to unpack from an archive
 Files = dict[str, bytes]  # content by name below the set's folder; "" for a set that is a single file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """One evaluation set.
+
+    Parameters
+    ----------
+    name
+        Name of the set, for `datasets`.
+    kind
+        Evaluation that reads it.
+    url
+        URL of the download; None if no direct download is known.
+    page
+        Page that describes the set or links to it.
+    licence
+        Terms of use, as far as known.
+    checksum
+        Digest of the download, `sha1:` or `sha256:` and hexadecimal digits; None if unknown.
+    citation
+        Authors, year and title of the paper to cite.
+    note
+        Size of the set, and remarks on its use.
+    layout
+        Layout of the downloaded file.
+    path
+        File or folder that it was downloaded to, for `evaluate`; None for a set that is only listed.
+    """
+
+    name: str
+    kind: Kind
+    url: str | None = None
+    page: str
+    licence: str = "not stated"
+    checksum: str | None = None
+    citation: str
+    note: str
+    layout: FileLayout = "ready"
+    path: str | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of the file or folder that `datasets` writes."""
+        if self.layout in ("topics", "zip"):
+            return self.name
+        return f"{self.name}.txt" if self.kind == "analogy" else f"{self.name}.tsv"
+
+
+_CATALOGUE = tomllib.loads(resources.files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
+DATASETS = {name: Dataset(name=name, **entries) for name, entries in _CATALOGUE.items()}
 
 
 def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
