@@ -100,12 +100,7 @@ def evaluate_command(
 @prints_output
 @storage_option
 def compare_command(
-    first: str,
-    second: str,
-    words: tuple[str, ...],
-    html: str | None,
-    storage_options: dict[str, Any],
-    **sets: Any,
+    first: str, second: str, words: tuple[str, ...], html: str | None, storage_options: dict[str, Any], **sets: Any
 ) -> Output:
     """Show how the models FIRST and SECOND differ."""
     models = [open_on_disk(model, storage_options) for model in (first, second)]

@@ -72,13 +72,7 @@ def training_command(
     def decorate(function: _ChooseInputs) -> Callable[..., Any]:
         @wraps(function)
         def command(
-            ctx: click.Context,
-            /,
-            inputs: tuple[str, ...],
-            config: Path | None,
-            work: str,
-            report: str | None,
-            **_: Any,
+            ctx: click.Context, /, inputs: tuple[str, ...], config: Path | None, work: str, report: str | None, **_: Any
         ) -> Output:
             texts, params, resources = function(ctx, list(inputs), config)
             return train_on(texts, work, params, resources, report)

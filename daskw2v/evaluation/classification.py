@@ -200,10 +200,8 @@ def _check_labels(labels: Int64Array, url: Location) -> None:
     """Raise InputError if a file has fewer than two labels, or a label with too few texts for folds."""
     counts = np.bincount(labels)
     if len(counts) < 2 or counts.min() < _FEWEST_TEXTS:
-        raise InputError(
-            f"{url} has {len(counts)} labels; the rarest has {counts.min(initial=len(labels))} texts.",
-            f"Give a file of at least two labels with at least {_FEWEST_TEXTS} texts each.",
-        )
+        problem = f"{url} has {len(counts)} labels; the rarest has {counts.min(initial=len(labels))} texts."
+        raise InputError(problem, f"Give a file of at least two labels with at least {_FEWEST_TEXTS} texts each.")
 
 
 def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
@@ -213,10 +211,8 @@ def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> 
         if not len(part):
             raise InputError(f"{url} contains no texts.", "Give three files with texts: train, dev and test.")
         if len(trained) < 2 or not np.isin(labels[part], trained).all():
-            raise InputError(
-                f"{url} has labels that {urls[0]} lacks, or {urls[0]} has only one.",
-                "Give three files of one set in this order: train, dev and test.",
-            )
+            problem = f"{url} has labels that {urls[0]} lacks, or {urls[0]} has only one."
+            raise InputError(problem, "Give three files of one set in this order: train, dev and test.")
 
 
 def _split_folds(labels: Int64Array, folds: int, rng: np.random.Generator) -> Iterator[Split]:

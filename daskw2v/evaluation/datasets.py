@@ -164,10 +164,8 @@ def _download(dataset: Dataset, url: str) -> Files:
         algorithm, _, expected = dataset.checksum.partition(":")
         digest = hashlib.new(algorithm, content).hexdigest()
         if digest != expected:
-            raise InputError(
-                f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}.",
-                f"Try again; if the error stays, the file was replaced: {remedy}",
-            )
+            problem = f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}."
+            raise InputError(problem, f"Try again; if the error stays, the file was replaced: {remedy}")
     try:
         return unpack(dataset.layout, content)
     except (ValueError, LookupError, SyntaxError, zipfile.BadZipFile) as error:

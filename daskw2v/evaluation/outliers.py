@@ -122,8 +122,6 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
         lines = (line for _, line in read_lines(file, storage_options, keep_all=True))
         groups = [list(words) for is_word, words in groupby(lines, bool) if is_word]
         if len(groups) != 2:
-            raise InputError(
-                f"{file} has {len(groups)} groups of lines, not 2.",
-                "Write the topic's words, a blank line and the outliers, one on each line.",
-            )
+            problem = f"{file} has {len(groups)} groups of lines, not 2."
+            raise InputError(problem, "Write the topic's words, a blank line and the outliers, one on each line.")
         yield name.removesuffix(".txt"), groups[0], groups[1]

@@ -28,15 +28,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import (
-    BusyError,
-    Daskw2vError,
-    FrozenError,
-    InputError,
-    ParameterError,
-    SupersededError,
-    counted,
-)
+from daskw2v.errors import BusyError, Daskw2vError, FrozenError, InputError, ParameterError, SupersededError, counted
 from daskw2v.evaluation import Score
 from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
@@ -211,10 +203,8 @@ def _check_settings(params: Params, resources: Resources, policy: Policy, gates:
         check_type(cls.__name__.lower(), settings, cls, f"daskw2v.{cls.__name__}(...)")
     for name in ("base_model", "base_matrix"):
         if (value := params.flat().get(name)) is not None:
-            raise ParameterError(
-                f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
-                f"Leave {name} out, or use it in training.",
-            )
+            problem = f"{name}={value!r} cannot be used in retraining, which starts from the served version."
+            raise ParameterError(problem, f"Leave {name} out, or use it in training.")
     if (frozen := get_frozen_words(params)) is not None:
         raise ParameterError(
             f"frozen_words={frozen!r} cannot be used in retraining: each version starts from the one "
@@ -335,12 +325,7 @@ class RetrainingRun:
         return next((intact[name] for name in list_served(self._models) if name in intact), None)
 
     def _train(
-        self,
-        client: Client,
-        now: list[Source],
-        served: Version | None,
-        base: str | None,
-        damaged: Collection[str],
+        self, client: Client, now: list[Source], served: Version | None, base: str | None, damaged: Collection[str]
     ) -> RunResult:
         """Train a version on the files `now`, check and publish it; return the result.
 

@@ -195,8 +195,7 @@ def is_local(folder: str) -> bool:
     except OSError:  # without /proc; without the folder
         return False
     return next(
-        (mounted[parent] in _SYNCFS_FILESYSTEMS for parent in (path, *_list_parents(path)) if parent in mounted),
-        False,
+        (mounted[parent] in _SYNCFS_FILESYSTEMS for parent in (path, *_list_parents(path)) if parent in mounted), False
     )
 
 

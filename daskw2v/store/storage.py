@@ -323,10 +323,8 @@ class Store:
         if checksum is not None and not newer and checksum != compute_checksum(values):
             raise DamageError.of(url, "is not what was written")
         if version != FORMAT_VERSION:
-            raise FormatError(
-                f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}.",
-                "Open it with the daskw2v that wrote it, or give another work directory.",
-            )
+            problem = f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}."
+            raise FormatError(problem, "Open it with the daskw2v that wrote it, or give another work directory.")
         if checksum is None:
             raise DamageError.of(url, "has no checksum")
         path = values.pop(PLACE, "")

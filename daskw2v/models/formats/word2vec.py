@@ -112,10 +112,8 @@ def import_word2vec(
                 raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
             matrix[i] = row
         if (rest := f.read(64)).strip():
-            raise InputError(
-                f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}.",
-                "Correct the header, or give binary=True or False.",
-            )
+            problem = f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}."
+            raise InputError(problem, "Correct the header, or give binary=True or False.")
     check_rows(url, words, matrix)
     return Vectors(Vocabulary.from_words(words, [0] * rows), matrix, url=url)
 
@@ -194,10 +192,8 @@ def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
         raise InputError(f"{url} holds {twice!r} twice.", "Keep one vector of each word.")
     invalid = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(invalid):
-        raise InputError(
-            f"The vector of {words[invalid[0]]!r} in {url} is not finite ({len(invalid)} are not).",
-            "Train again with a lower learning rate, or leave these words out.",
-        )
+        problem = f"The vector of {words[invalid[0]]!r} in {url} is not finite ({len(invalid)} are not)."
+        raise InputError(problem, "Train again with a lower learning rate, or leave these words out.")
 
 
 def check_words(vectors: Vectors, pattern: str, format_name: str) -> None:

@@ -178,11 +178,8 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     words = _count_words(store)
     tables = {name: open_table(store, name, group) for name in table_names(store, group)}
     if words != (rows := len(tables["input"])):
-        raise DamageError(
-            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
-            "Write the vocabulary it was trained on.",
-            url=store.url,
-        )
+        problem = f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}."
+        raise DamageError(problem, "Write the vocabulary it was trained on.", url=store.url)
     return tables
 
 

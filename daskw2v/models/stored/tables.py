@@ -206,10 +206,8 @@ class StoredRows:
     def _size(self, partition: int) -> int:
         """Return the number of rows of a partition; raise StoreError if there is no such partition."""
         if not 0 <= partition < self._n:
-            raise StoreError(
-                f"Table {self._name} of {self._folder} has no partition {partition}.",
-                f"Its partitions are 0 to {self._n - 1}.",
-            )
+            problem = f"Table {self._name} of {self._folder} has no partition {partition}."
+            raise StoreError(problem, f"Its partitions are 0 to {self._n - 1}.")
         return self.partitions.size(partition)
 
 
@@ -362,10 +360,8 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
             f"Table {table} of {store.url} has {array.shape[1]} partitions.", "Write it with write_partition."
         )
     if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
-        raise StoreError(
-            f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
-            "Write rows of the table's width, within its bounds.",
-        )
+        problem = f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}."
+        raise StoreError(problem, "Write rows of the table's width, within its bounds.")
     write_rows(array, start, rows)
     return array.chunk_checksums()
 

@@ -74,10 +74,8 @@ def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
         try:
             words.append(buffer[start:end].decode())
         except UnicodeDecodeError:
-            raise InputError(
-                f"{url} has a word that is not UTF-8: {buffer[start:end][:60]!r}.",
-                "Train it on text in UTF-8, or skip it.",
-            ) from None
+            problem = f"{url} has a word that is not UTF-8: {buffer[start:end][:60]!r}."
+            raise InputError(problem, "Train it on text in UTF-8, or skip it.") from None
         count, _ = _COUNT.unpack_from(buffer, end + 1)
         if count < 0:
             raise malformed_model(url, f"counts {count} of {words[-1]!r}")

@@ -136,10 +136,8 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
     ngrams, columns = _exported_ngrams(vectors, pruned=True), vectors.vector_size
     rows = len(vectors) + (0 if ngrams is None else len(ngrams.keys))
     if rows * -(-columns // part_size) > _MAX_CODES:
-        raise InputError(
-            f"{rows} rows of {columns} dimensions have more codes than the {_MAX_CODES} of fastText's format.",
-            "Give a larger part_size, or prune the model.",
-        )
+        problem = f"{rows} rows of {columns} dimensions have more codes than the {_MAX_CODES} of fastText's format."
+        raise InputError(problem, "Give a larger part_size, or prune the model.")
     book = Codebook.fit(_sample_rows(vectors, ngrams), part_size)
     coded = [book.encode(np.zeros((0, columns), np.float32))]
     if ngrams is not None:
