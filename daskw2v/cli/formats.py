@@ -9,7 +9,7 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import Output, named_output, prints_output
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, check_option, export, format_by_name
-from daskw2v.models.formats.fasttext.model import PART_SIZE
+from daskw2v.models.formats.fasttext import PART_SIZE
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.encoding import DEFAULT_SIF
 from daskw2v.models.stored.quantization import MAX_PART_SIZE

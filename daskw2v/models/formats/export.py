@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
+from daskw2v.models.formats.fasttext import write_fasttext, write_quantized
 from daskw2v.models.formats.safetensors import write_header, write_numbers
 from daskw2v.models.formats.static import write_static
 from daskw2v.models.formats.word2vec import check_words, write_binary, write_text

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.formats.fasttext.layout import MAGIC
-from daskw2v.models.formats.fasttext.model import read_fasttext
+from daskw2v.models.formats.fasttext import MAGIC, read_fasttext
 from daskw2v.models.formats.safetensors import read_safetensors
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
