@@ -69,9 +69,8 @@ def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> 
         If the file has tables of both, or of walks without a graph; or if a table is wrong.
     """
     if WALKS in config and GRAPH not in config:
-        raise ParameterError(
-            f"{path} has a table [{WALKS}], but no table [{GRAPH}].", f"Write [{GRAPH}] if inputs are edges."
-        )
+        problem = f"{path} has a table [{WALKS}], but no table [{GRAPH}]."
+        raise ParameterError(problem, f"Write [{GRAPH}] if inputs are edges.")
     if EVENTS in config and GRAPH in config:
         raise ParameterError(f"{path} has tables [{EVENTS}] and [{GRAPH}].", "Leave one of them out.")
     if EVENTS in config:

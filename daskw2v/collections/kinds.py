@@ -255,9 +255,8 @@ def _check_sentences(inputs: Iterable[Any]) -> Iterator[Any]:
         if is_table(first):
             raise ParameterError(f"The input yields tables ({type(first).__name__}).", "Give list(tables).")
         if isinstance(first, os.PathLike) or (isinstance(first, str) and "\n" not in first and os.path.isfile(first)):
-            raise ParameterError(
-                f"The input yields names of files, such as {os.fspath(first)!r}.", "Give list(names) to read these."
-            )
+            problem = f"The input yields names of files, such as {os.fspath(first)!r}."
+            raise ParameterError(problem, "Give list(names) to read these.")
         yield from chain([first], sentences)
 
 

@@ -116,9 +116,8 @@ def evaluate_analogy(
     """
     solver = find(SOLVERS, "method", method)
     if restrict_vocab is not None and restrict_vocab < 1:
-        raise ParameterError(
-            f"restrict_vocab={restrict_vocab!r} is below 1.", "Give at least 1, or None for all words."
-        )
+        problem = f"restrict_vocab={restrict_vocab!r} is below 1."
+        raise ParameterError(problem, "Give at least 1, or None for all words.")
     limit = len(vectors) if restrict_vocab is None else min(restrict_vocab, len(vectors))
     relations = read_relations(url, storage_options)
     solvers = [
@@ -249,9 +248,8 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
     for file, folder in _list_files(url, storage_options):
         for relation in _read_file(file, folder, storage_options):
             if relation.name in relations:
-                raise InputError(
-                    f"Two files in {url} have a category {relation.name!r}.", "Rename one of them, or move it away."
-                )
+                problem = f"Two files in {url} have a category {relation.name!r}."
+                raise InputError(problem, "Rename one of them, or move it away.")
             relations[relation.name] = relation
     return list(relations.values())
 
@@ -270,9 +268,8 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
         path for path in fs.find(root) if path.endswith(_SUFFIXES) and not PurePosixPath(path).name.startswith(".")
     )
     if not paths:
-        raise InputError(
-            f"{url} contains no file named {', '.join(_SUFFIXES)}.", "Give the folder that contains the set's files."
-        )
+        problem = f"{url} contains no file named {', '.join(_SUFFIXES)}."
+        raise InputError(problem, "Give the folder that contains the set's files.")
     for path in paths:
         inner = PurePosixPath(path).relative_to(root)
         yield "::".join([f"{head.removesuffix('/')}/{inner}", *chained]), inner.parent.name or None

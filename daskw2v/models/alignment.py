@@ -88,12 +88,10 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
     if other.vector_size != size:
         problem = f"Vectors of {size} dimensions cannot be aligned with {other.vector_size}."
         raise ParameterError(problem, "Train with the other model's vector_size; or publish without alignment.")
-    if most_words is None:
-        most_words = WORDS_A_DIMENSION * size
+    most_words = WORDS_A_DIMENSION * size if most_words is None else most_words
     if most_words < size:
-        raise ParameterError(
-            f"most_words={most_words!r} is below the {size} dimensions.", f"Give at least {size} words."
-        )
+        problem = f"most_words={most_words!r} is below the {size} dimensions."
+        raise ParameterError(problem, f"Give at least {size} words.")
     ids_in_other = other.vocabulary.find_all(new.vocabulary)
     shared = np.flatnonzero(ids_in_other >= 0)
     if len(shared) < size:

@@ -193,9 +193,8 @@ def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
             f"Give these evaluation sets, or choose among those given: {', '.join(sorted(names)) or 'none'}.",
         )
     if gates.min_coverage is not None and not names:
-        raise ParameterError(
-            f"min_coverage={gates.min_coverage} needs an evaluation set.", "Give one, or leave min_coverage out."
-        )
+        problem = f"min_coverage={gates.min_coverage} needs an evaluation set."
+        raise ParameterError(problem, "Give one, or leave min_coverage out.")
 
 
 def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, novelty: Novelty | None = None) -> Verdict:

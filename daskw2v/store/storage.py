@@ -388,9 +388,8 @@ class Store:
         try:
             return zarr.create_group(self._zarr_store(attempt=attempt), zarr_format=3, attributes=attributes)
         except ContainsGroupError:
-            raise StoreError(
-                f"Another process has created {self.url} at the same time.", "Let one of the two go on."
-            ) from None
+            problem = f"Another process has created {self.url} at the same time."
+            raise StoreError(problem, "Let one of the two go on.") from None
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Return the Zarr group in this folder, read-only unless `writable`.

@@ -83,9 +83,8 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             "'daskw2v[hub]'.",
         ) from error
     except ValueError as error:
-        raise ParameterError(
-            f"A URL of {protocol}:// cannot be opened: {error}.", "Give a path, or a URL of a protocol of fsspec."
-        ) from error
+        problem = f"A URL of {protocol}:// cannot be opened: {error}."
+        raise ParameterError(problem, "Give a path, or a URL of a protocol of fsspec.") from error
     return fs, path
 
 

@@ -84,9 +84,8 @@ def build_index(
     for name, value in options.items():
         if name not in readable:
             readers = " or ".join(repr(other) for other, reader in KINDS.items() if name in reader.OPTIONS)
-            raise ParameterError(
-                f"kind={kind!r} does not read {name}={value}.", f"Leave it out, or give kind={readers}."
-            )
+            problem = f"kind={kind!r} does not read {name}={value}."
+            raise ParameterError(problem, f"Leave it out, or give kind={readers}.")
         as_positive_int(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MAX_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MAX_LINKS}.")

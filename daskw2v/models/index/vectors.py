@@ -114,9 +114,8 @@ class IndexedVectors(Vectors):
         """Return ids and cosines of the nearest words, (n, topn). Where the index is unsure, all words are searched."""
         assert self.searcher is not None
         if restrict_vocab is not None:
-            raise ParameterError(
-                f"restrict_vocab={restrict_vocab!r}: an index always searches all words.", "Use `exact` instead."
-            )
+            problem = f"restrict_vocab={restrict_vocab!r}: an index always searches all words."
+            raise ParameterError(problem, "Use `exact` instead.")
         units, topn = normalize_queries(queries), min(topn, len(self))
         ids, cosines = np.empty((len(units), topn), np.int64), np.empty((len(units), topn), np.float32)
         unsure = np.empty(len(units), bool)

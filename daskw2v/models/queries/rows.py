@@ -248,9 +248,7 @@ class WordRows:
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
         if self._composer is not None and not known.all():
-            rows[~known] = self._composer.vectors(
-                [as_text(word) for word, id_ in zip(words, ids, strict=True) if id_ < 0]
-            )
+            rows[~known] = self._composer.vectors([as_text(words[i]) for i in np.flatnonzero(~known).tolist()])
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:

@@ -53,11 +53,9 @@ def _as_pair(word: Any) -> tuple[Word | Vector, float]:
     """Return a pair of a word or vector and its weight; raise ParameterError for anything else."""
     is_pair = isinstance(word, tuple | list) and len(word) == 2 and (is_word(word[0]) or _is_vector(word[0]))
     if not (is_pair and is_number(word[1], Real) and np.isfinite(float(word[1]))):
-        raise ParameterError(
-            f"{word!r} is neither a word nor a word with its weight.",
-            "Give words, or pairs of a word and a finite number, such as ('king', 0.5). An "
-            "array of numbers may stand for a word.",
-        )
+        remedy = "Give words, or pairs of a word and a finite number, such as ('king', 0.5)."
+        problem = f"{word!r} is neither a word nor a word with its weight."
+        raise ParameterError(problem, f"{remedy} An array of numbers may stand for a word.")
     return word[0], float(word[1])
 
 

@@ -294,9 +294,8 @@ def read_tokenizer(store: Store, name: str) -> bytes | None:
     """
     if _TOKENIZER not in store.children():
         return None
-    return stored_tokenizers.read_tokenizer(
-        open_subgroup(store.open_group(), _TOKENIZER), name, f"{store.url}/{_TOKENIZER}"
-    )
+    group = open_subgroup(store.open_group(), _TOKENIZER)
+    return stored_tokenizers.read_tokenizer(group, name, f"{store.url}/{_TOKENIZER}")
 
 
 @durable()

@@ -124,9 +124,9 @@ class StoredRows:
         """Return rows as `__getitem__` does, with the errors of the store."""
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            return (
-                self._read_range(start, max(start, stop)) if step == 1 else self._read_ids(np.arange(start, stop, step))
-            )
+            if step == 1:
+                return self._read_range(start, max(start, stop))
+            return self._read_ids(np.arange(start, stop, step))
         ids = np.asarray(key)
         if ids.dtype.kind not in "iu" and ids.size:
             raise IndexError(f"Rows are indexed by integers, not by {ids.dtype}.")
@@ -333,9 +333,8 @@ def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
     """Return the names of a version's tables, finished or not; arguments and errors are as in `open_table`."""
     names: Any = (store.open_group() if group is None else group).attrs.get(TABLES)
     if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
-        raise DamageError.of(
-            f"{store.url}/{METADATA}", f"names the tables {names!r}, which is not a list of a model's tables"
-        )
+        damage = f"names the tables {names!r}, which is not a list of a model's tables"
+        raise DamageError.of(f"{store.url}/{METADATA}", damage)
     return names
 
 
