@@ -56,14 +56,7 @@ def import_command(file: str, url: str, format: str | None, storage_options: dic
 @prints_output
 @storage_option
 def export_command(
-    model: str,
-    url: str,
-    format: str | None,
-    prefix: int | None,
-    sif: float | None,
-    ngrams: int | None,
-    part_size: int | None,
-    storage_options: dict[str, Any],
+    model: str, url: str, format: str | None, prefix: int | None, ngrams: int | None, **options: Any
 ) -> Output:
     """Write MODEL to URL in a format of another tool.
 
@@ -74,8 +67,9 @@ def export_command(
     written = format or format_by_name(url)
     if ngrams is not None and written is not None:
         check_option("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
+    storage_options = options.pop("storage_options")
     vectors = open_on_disk(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)
-    export(vectors, url, format, storage_options, sif=sif, part_size=part_size)
+    export(vectors, url, format, storage_options, **options)
     return named_output("url", url)

@@ -51,11 +51,7 @@ def similar(
 
     MODEL is the work folder of train (for the served version) or the URL of one version.
     """
-    vectors = (
-        IndexedVectors.open(model, storage_options, in_memory=False)
-        if approximate
-        else open_on_disk(model, storage_options)
-    )
+    vectors = (IndexedVectors if approximate else Vectors).open(model, storage_options, in_memory=False)
     return neighbours_output(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
 
 

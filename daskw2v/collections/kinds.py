@@ -215,9 +215,9 @@ def dask_partitions(inputs: Any, column: str, weight: str | None = None) -> list
         # Iterators are listed in the task that makes them, so that a retry makes them anew. Iterators that a cluster
         # holds already could be read only once
         has_futures = any(is_one_of(task, _FUTURES) for task in dict(inputs.dask).values())
-        return list(
-            inputs.to_delayed(optimize_graph=False) if has_futures else inputs.map_partitions(list).to_delayed()
-        )
+        if has_futures:
+            return list(inputs.to_delayed(optimize_graph=False))
+        return list(inputs.map_partitions(list).to_delayed())
     if is_one_of(inputs, _TASKS):
         return [inputs]
     if isinstance(inputs, list | tuple) and all(is_one_of(member, _TASKS) for member in inputs):

@@ -120,13 +120,10 @@ def evaluate_analogy(
         raise ParameterError(problem, "Give at least 1, or None for all words.")
     limit = len(vectors) if restrict_vocab is None else min(restrict_vocab, len(vectors))
     relations = read_relations(url, storage_options)
-    solvers = [
-        solver(vectors, KnownRelation.look_up(relation, vectors.vocabulary, limit), limit) for relation in relations
-    ]
-    categories = {
-        s.known.relation.name: (s.known.count_correct(s.asked, answers), len(answers))
-        for s, answers in zip(solvers, solve(vectors, solvers, limit), strict=True)
-    }
+    known = [KnownRelation.look_up(relation, vectors.vocabulary, limit) for relation in relations]
+    solvers = [solver(vectors, relation, limit) for relation in known]
+    answered = zip(solvers, solve(vectors, solvers, limit), strict=True)
+    categories = {s.known.relation.name: (s.known.count_correct(s.asked, ids), len(ids)) for s, ids in answered}
     groups = {
         group: _add_counts([categories[relation.name] for relation in relations if relation.group == group])
         for group in dict.fromkeys(relation.group for relation in relations if relation.group is not None)
@@ -264,10 +261,8 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
         return
     head, *chained = url.split("::")  # as zip://folder::archive.zip
     # Archives made on a Mac have a file ._NAME beside each NAME
-    paths = sorted(
-        path for path in fs.find(root) if path.endswith(_SUFFIXES) and not PurePosixPath(path).name.startswith(".")
-    )
-    if not paths:
+    visible = (path for path in fs.find(root) if not PurePosixPath(path).name.startswith("."))
+    if not (paths := sorted(path for path in visible if path.endswith(_SUFFIXES))):
         problem = f"{url} contains no file named {', '.join(_SUFFIXES)}."
         raise InputError(problem, "Give the folder that contains the set's files.")
     for path in paths:

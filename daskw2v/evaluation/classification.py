@@ -113,9 +113,8 @@ def evaluate_classification(
         splits = [Split(*numbers)]
         _check_split(texts.labels, splits[0], files)
     rates = [float(np.mean(classify(texts, split, seed) == texts.labels[split.test])) for split in splits]
-    return ClassificationResult(
-        float(np.mean(rates)), min(rates), max(rates), len(texts.labels), len(rates), texts.coverage
-    )
+    mean, n = float(np.mean(rates)), len(texts.labels)
+    return ClassificationResult(mean, min(rates), max(rates), n, len(rates), texts.coverage)
 
 
 class Split(NamedTuple):
@@ -314,7 +313,7 @@ class _Network:
         self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
 
     def _scores(self, texts: Int64Array) -> Any:
-        """Return the logits of n texts, given by number, as a tensor of shape (n, labels)."""
+        """Return the logits of n texts, by their numbers, as a tensor of shape (n, labels)."""
         # Both sides are padded with zeros, as wide as the widest filter, even in the longest text: so the filters'
         # value at zeros takes part in every maximum, and a text's scores do not depend on the batch it is in.
         padding, longest = max(_WIDTHS), max(len(self._rows[text]) for text in texts)
@@ -327,7 +326,7 @@ class _Network:
         return self._output(self._dropout(values))
 
     def learn(self, texts: Int64Array, labels: Any) -> None:
-        """Take one step of the optimizer on texts, given by number, whose labels are a tensor."""
+        """Take one step of the optimizer on texts, by their numbers, whose labels are a tensor."""
         self._dropout.train()
         self._optimizer.zero_grad()
         self._torch.nn.functional.cross_entropy(self._scores(texts), labels).backward()
@@ -337,7 +336,7 @@ class _Network:
             weight.copy_(weight.renorm(2, 0, _MAX_NORM))
 
     def predict(self, texts: Int64Array) -> Int64Array:
-        """Return the predicted labels of n texts, given by number, shape (n,)."""
+        """Return the predicted labels of n texts, by their numbers, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
             parts = cut(len(texts), _BATCH)

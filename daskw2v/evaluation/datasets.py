@@ -130,10 +130,8 @@ def fetch(dataset: Dataset, store: Store) -> str:
     is_present = target.exists()
     if dataset.url is None:
         if not is_present:
-            raise ParameterError(
-                f"No direct download of {name} is known.",
-                f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}.",
-            )
+            remedy = f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}."
+            raise ParameterError(f"No direct download of {name} is known.", remedy)
     elif not is_present or (store.read_manifest(origin) or {}).get("url") != dataset.url:
         for part, content in _download(dataset, dataset.url).items():
             parent, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
@@ -151,13 +149,11 @@ def _download(dataset: Dataset, url: str) -> Files:
         with fs.open(path, "rb") as f:
             content: bytes = f.read(MAX_BYTES + 1)
     except ImportError as error:
-        raise MissingExtraError(
-            f"{url} cannot be read: {error}.", "Install the missing package; for https, run: pip install aiohttp."
-        ) from error
+        install = "Install the missing package; for https, run: pip install aiohttp."
+        raise MissingExtraError(f"{url} cannot be read: {error}.", install) from error
     except Exception as error:  # each fsspec protocol raises its own errors
-        raise InputError(
-            f"{url} cannot be downloaded: {error!r}.", f"Check the network and try again, or {remedy}"
-        ) from error
+        check = f"Check the network and try again, or {remedy}"
+        raise InputError(f"{url} cannot be downloaded: {error!r}.", check) from error
     if len(content) > MAX_BYTES:
         raise InputError(f"{url} has more than {MAX_BYTES:,} bytes.", f"The file may have been replaced: {remedy}")
     if dataset.checksum is not None:
@@ -169,9 +165,8 @@ def _download(dataset: Dataset, url: str) -> Files:
     try:
         return unpack(dataset.layout, content)
     except (ValueError, LookupError, SyntaxError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{url} is not in the layout '{dataset.layout}': {error!r}.", f"The file may have been replaced: {remedy}"
-        ) from error
+        problem = f"{url} is not in the layout '{dataset.layout}': {error!r}."
+        raise InputError(problem, f"The file may have been replaced: {remedy}") from error
 
 
 def unpack(layout: FileLayout, content: bytes) -> Files:

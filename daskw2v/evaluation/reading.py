@@ -42,9 +42,8 @@ def read_lines(
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:
-                raise InputError(
-                    f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
-                ) from None
+                problem = f"Line {number} of {url} is not UTF-8 ({error.reason})."
+                raise InputError(problem, "Convert the file to UTF-8.") from None
             if keep_all or (text and not text.startswith("#")):
                 yield number, text
 

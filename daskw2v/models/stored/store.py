@@ -28,7 +28,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
 from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
-from daskw2v.store.checksums import FOREIGN, PLACE, ChunkChecksums
+from daskw2v.store.checksums import FOREIGN, LOCATION, ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.storage import MANIFEST, Store
@@ -332,7 +332,7 @@ def read_attempt(store: Store) -> str:
     DamageError
         If the version is damaged.
     """
-    binding: Any = store.open_group().attrs.get(PLACE)
+    binding: Any = store.open_group().attrs.get(LOCATION)
     return str(binding.get("attempt", "")) if isinstance(binding, dict) else ""
 
 
