@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from daskw2v.models.formats.importing import import_vectors
     from daskw2v.models.formats.keyed_vectors import from_gensim, to_gensim
     from daskw2v.models.formats.word2vec import import_word2vec
-    from daskw2v.models.index.build import build_index
-    from daskw2v.models.index.vectors import IndexedVectors
+    from daskw2v.models.index.vectors import IndexedVectors, build_index
     from daskw2v.models.opening import open
     from daskw2v.models.queries.vectors import Vectors
     from daskw2v.models.versions.phrases import Phrases
@@ -133,8 +132,7 @@ _NAMES = {  # public names, by the modules that have them
     "models.formats.importing": "import_vectors",
     "models.formats.keyed_vectors": "from_gensim to_gensim",
     "models.formats.word2vec": "import_word2vec",
-    "models.index.build": "build_index",
-    "models.index.vectors": "IndexedVectors",
+    "models.index.vectors": "IndexedVectors build_index",
     "models.opening": "open",
     "models.queries.vectors": "Vectors",
     "models.versions.phrases": "Phrases",

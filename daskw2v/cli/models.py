@@ -12,9 +12,8 @@ from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints
 from daskw2v.cli.program import main
 from daskw2v.config.choice import group_by_heading
 from daskw2v.config.params import Params
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import MAX_PART_SIZE
 

@@ -32,7 +32,7 @@ from daskw2v.errors import BusyError, Daskw2vError, FrozenError, InputError, Par
 from daskw2v.evaluation import Score
 from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
-from daskw2v.models.index.build import index_version
+from daskw2v.models.index.vectors import index_version
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import assign_stable_ids, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import FOLDER, RUN, Version, next_version, parse_number, parse_run_id

@@ -10,8 +10,7 @@ import zarr
 
 from daskw2v import Vectors
 from daskw2v.errors import DamageError
-from daskw2v.models.index.build import build_index
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.stored.store import (
     finish,
     finish_tables,
