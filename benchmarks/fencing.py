@@ -32,7 +32,7 @@ from daskw2v.cli.exits import one_sentence
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import BusyError
-from daskw2v.models.index.build import build_index
+from daskw2v.models.index.vectors import build_index
 from daskw2v.models.versions.finished import parse_number
 from daskw2v.models.versions.versions import Versions
 from daskw2v.retraining.gates import Gates

@@ -48,10 +48,8 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
         raise ParameterError(f"{path} is not TOML: {error}.", "Write lines such as vector_size = 200.") from None
     known = [*more, *Params.names(), *Resources.names()]
     if unknown := sorted(values.keys() - set(known)):
-        raise ParameterError(
-            f"{path} sets {', '.join(unknown)}, which is not a parameter.",
-            " ".join([f"The names are: {', '.join(known)}.", *_suggest(unknown)]),
-        )
+        problem = f"{path} sets {', '.join(unknown)}, which is not a parameter."
+        raise ParameterError(problem, " ".join([f"The names are: {', '.join(known)}.", *_suggest(unknown)]))
     return values
 
 
@@ -71,9 +69,8 @@ def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> 
         If the file has tables of both, or of walks without a graph; or if a table is wrong.
     """
     if WALKS in config and GRAPH not in config:
-        raise ParameterError(
-            f"{path} has a table [{WALKS}], but no table [{GRAPH}].", f"Write [{GRAPH}] if inputs are edges."
-        )
+        problem = f"{path} has a table [{WALKS}], but no table [{GRAPH}]."
+        raise ParameterError(problem, f"Write [{GRAPH}] if inputs are edges.")
     if EVENTS in config and GRAPH in config:
         raise ParameterError(f"{path} has tables [{EVENTS}] and [{GRAPH}].", "Leave one of them out.")
     if EVENTS in config:
@@ -113,10 +110,8 @@ def read_table(
     if not isinstance(values, dict):
         raise ParameterError(f"{path} sets {name}, which is a table.", f"Write [{name}] and its values below it.")
     if unknown := sorted(values.keys() - set(cls.names())):
-        raise ParameterError(
-            f"[{name}] of {path} sets {', '.join(unknown)}, which is not one of its fields.",
-            f"The names are: {', '.join(cls.names())}.",
-        )
+        problem = f"[{name}] of {path} sets {', '.join(unknown)}, which is not one of its fields."
+        raise ParameterError(problem, f"The names are: {', '.join(cls.names())}.")
     return make_settings(cls, {**values, **(options or {})})
 
 

@@ -68,23 +68,20 @@ def write_text(folder: Path, library: Path | None = None) -> list[Path]:
         If the library has no Python sources.
     """
     library = library or Path(sysconfig.get_paths()["stdlib"])
-    sources = [
-        path.read_bytes()
-        for path in sorted(library.rglob("*.py"))
-        if _SKIPPED.isdisjoint(path.relative_to(library).parts)
-    ]
+    files = sorted(library.rglob("*.py"))
+    sources = [file.read_bytes() for file in files if _SKIPPED.isdisjoint(file.relative_to(library).parts)]
     if not sources:
         raise InputError(
             f"{library} holds no Python source to learn from.",
             "Use a Python that ships its library as .py files, or train on your own text: daskw2v train.",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    written = []
     for name, extract in (("strings.txt", _strings), ("comments.txt", _comments)):
         path = folder / name
         lines = normalize(text for source in sources for text in extract(source))
         content = "".join(f"{line}\n" for line in lines).encode("ascii")
         if not (path.exists() and path.read_bytes() == content):
             path.write_bytes(content)
-        files.append(path)
-    return files
+        written.append(path)
+    return written

@@ -1,12 +1,13 @@
 """Commands that evaluate a model, compare it with another, and write a report."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, get_args
 
 import click
 
 from daskw2v.cli.models import model_argument, open_on_disk
-from daskw2v.cli.options import CommandFunction, Many, storage_option
+from daskw2v.cli.options import CommandFunction, Decorator, Many, storage_option
 from daskw2v.cli.printing import Output, json_option, named_output, print_json, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.evaluation import COLUMNS, Evaluation, evaluate
@@ -24,7 +25,13 @@ _KINDS = {
     "classification": "Texts with labels; FILE,FILE,FILE for training, validation and test.",
     "outliers": "Folders of topics, each with words that belong to it and outliers.",
 }
+
 _METHODS = get_args(Method)
+
+
+def _choices(flag: str, name: str, choices: Iterable[str], **options: Any) -> Decorator:
+    """Return a decorator that adds an option with these choices to a command; the help shows the default."""
+    return click.option(flag, name, type=click.Choice([*choices]), show_default=True, **options)
 
 
 def _set_options(function: CommandFunction) -> CommandFunction:
@@ -42,15 +49,7 @@ def _evaluate(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str,
 @main.command("evaluate", no_args_is_help=True)
 @model_argument
 @_set_options
-@click.option(
-    "--method",
-    "methods",
-    cls=Many,
-    type=click.Choice(_METHODS),
-    default=("3cosadd", "3cosmul"),
-    show_default=True,
-    help="Methods for analogies.",
-)
+@_choices("--method", "methods", _METHODS, default=_METHODS[:2], cls=Many, help="Methods for analogies.")
 @click.option("--cnn", is_flag=True, help="Also classify texts with a convolutional network (needs PyTorch).")
 @click.option("--restrict-vocab", type=click.IntRange(1), help="In analogies, use only so many frequent words.")
 @json_option
@@ -75,14 +74,9 @@ def evaluate_command(
         raise click.UsageError("--cnn classifies texts: give --classification FILE... too, or leave it out.")
     if restrict_vocab is not None and not sets["analogy"]:
         raise click.UsageError("--restrict-vocab is for analogies: give --analogy FILE... too, or leave it out.")
-    evaluation = evaluate(
-        Vectors.open(model, storage_options),
-        **sets,
-        analogy_methods=methods,
-        classification_methods=("logistic", "cnn") if cnn else ("logistic",),
-        restrict_vocab=restrict_vocab,
-        storage_options=storage_options,
-    )
+    options: dict[str, Any] = {"analogy_methods": methods, "restrict_vocab": restrict_vocab}
+    options["classification_methods"] = ("logistic", "cnn") if cnn else ("logistic",)
+    evaluation = evaluate(Vectors.open(model, storage_options), **sets, **options, storage_options=storage_options)
     if as_json:
         print_json(evaluation.as_dict())
     elif markdown:
@@ -100,29 +94,16 @@ def evaluate_command(
 @prints_output
 @storage_option
 def compare_command(
-    first: str,
-    second: str,
-    words: tuple[str, ...],
-    html: str | None,
-    storage_options: dict[str, Any],
-    **sets: Any,
+    first: str, second: str, words: tuple[str, ...], html: str | None, storage_options: dict[str, Any], **sets: Any
 ) -> Output:
     """Show how the models FIRST and SECOND differ."""
-    models = [open_on_disk(model, storage_options) for model in (first, second)]
-    before, after = (_evaluate(model, sets, storage_options) for model in models)
+    earlier, later = (open_on_disk(model, storage_options) for model in (first, second))
+    before, after = (_evaluate(model, sets, storage_options) for model in (earlier, later))
     chosen = list(words) or None
     if html is not None:
-        page = report(
-            models[1],
-            html,
-            evaluation=after,
-            other=models[0],
-            other_evaluation=before,
-            words=chosen,
-            storage_options=storage_options,
-        )
-        return named_output("url", page)
-    comparison = compare(models[0], models[1], chosen, evaluations=(before, after))
+        options: dict[str, Any] = {"evaluation": after, "other_evaluation": before, "words": chosen}
+        return named_output("url", report(later, html, other=earlier, storage_options=storage_options, **options))
+    comparison = compare(earlier, later, chosen, evaluations=(before, after))
     return Output(comparison.as_dict(), lambda: print_table(comparison.columns, comparison.rows()))
 
 
@@ -132,14 +113,7 @@ def compare_command(
 @_set_options
 @click.option("--other", metavar="MODEL", help="Model to compare with, such as the previous version.")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
-@click.option(
-    "--map",
-    "map_method",
-    type=click.Choice(list(LAYOUTS)),
-    default="graph",
-    show_default=True,
-    help="Method that lays out words in two dimensions.",
-)
+@_choices("--map", "map_method", LAYOUTS, default="graph", help="Method that lays out words in two dimensions.")
 @prints_output
 @storage_option
 def report_command(
@@ -154,17 +128,10 @@ def report_command(
     """Write a report about MODEL to URL: one HTML file, which needs no network."""
     vectors = open_on_disk(model, storage_options)
     before = None if other is None else open_on_disk(other, storage_options)
-    page = report(
-        vectors,
-        url,
-        evaluation=_evaluate(vectors, sets, storage_options),
-        other=before,
-        other_evaluation=None if before is None else _evaluate(before, sets, storage_options),
-        words=list(words) or None,
-        map_method=map_method,
-        storage_options=storage_options,
-    )
-    return named_output("url", page)
+    options: dict[str, Any] = {"words": list(words) or None, "map_method": map_method}
+    options["evaluation"] = _evaluate(vectors, sets, storage_options)
+    options["other_evaluation"] = None if before is None else _evaluate(before, sets, storage_options)
+    return named_output("url", report(vectors, url, other=before, storage_options=storage_options, **options))
 
 
 @main.command("datasets")

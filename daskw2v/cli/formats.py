@@ -9,7 +9,7 @@ from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import Output, named_output, prints_output
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, check_option, export, format_by_name
-from daskw2v.models.formats.fasttext.model import PART_SIZE
+from daskw2v.models.formats.fasttext import PART_SIZE
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.encoding import DEFAULT_SIF
 from daskw2v.models.stored.quantization import MAX_PART_SIZE
@@ -56,14 +56,7 @@ def import_command(file: str, url: str, format: str | None, storage_options: dic
 @prints_output
 @storage_option
 def export_command(
-    model: str,
-    url: str,
-    format: str | None,
-    prefix: int | None,
-    sif: float | None,
-    ngrams: int | None,
-    part_size: int | None,
-    storage_options: dict[str, Any],
+    model: str, url: str, format: str | None, prefix: int | None, ngrams: int | None, **options: Any
 ) -> Output:
     """Write MODEL to URL in a format of another tool.
 
@@ -74,8 +67,9 @@ def export_command(
     written = format or format_by_name(url)
     if ngrams is not None and written is not None:
         check_option("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
+    storage_options = options.pop("storage_options")
     vectors = open_on_disk(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)
-    export(vectors, url, format, storage_options, sif=sif, part_size=part_size)
+    export(vectors, url, format, storage_options, **options)
     return named_output("url", url)

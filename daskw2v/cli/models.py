@@ -12,9 +12,8 @@ from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints
 from daskw2v.cli.program import main
 from daskw2v.config.choice import group_by_heading
 from daskw2v.config.params import Params
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import MAX_PART_SIZE
 
@@ -51,11 +50,7 @@ def similar(
 
     MODEL is the work folder of train (for the served version) or the URL of one version.
     """
-    vectors = (
-        IndexedVectors.open(model, storage_options, in_memory=False)
-        if approximate
-        else open_on_disk(model, storage_options)
-    )
+    vectors = (IndexedVectors if approximate else Vectors).open(model, storage_options, in_memory=False)
     return neighbours_output(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
 
 

@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +12,15 @@ import click
 from daskw2v.config.suggestions import suggest
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 ALL = "all"  # value of --help-for
 _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares with its group
+
+
+def decorated(function: Callable[..., Any], *decorators: Decorator) -> Callable[..., Any]:
+    """Return a function to which decorators are applied, the last one first, as if they stood above it."""
+    return reduce(lambda inner, decorator: decorator(inner), reversed(decorators), function)
 
 
 class Option(click.Option):
@@ -45,15 +52,13 @@ class Command(click.Command):
             return super().parse_args(ctx, _repeat(args, names))
         except click.NoSuchOption as error:
             # For -size, as in word2vec.c and fastText, click reports -s
-            typed = next((word for word in args if word.startswith(error.option_name)), error.option_name)
-            suggestion = suggest(
-                typed.partition("=")[0],
-                {"": [p.name for p in self.params if p.name and isinstance(p, click.Option)]},
-                _as_option,
-            )
+            word = next((word for word in args if word.startswith(error.option_name)), error.option_name)
+            typed = word.partition("=")[0]
+            known = [p.name for p in self.params if p.name and isinstance(p, click.Option)]
+            suggestion = suggest(typed, {"": known}, lambda _, name: f"--{name.replace('_', '-')}")
             if suggestion is None:
                 raise
-            raise click.UsageError(f"No such option: {typed.partition('=')[0]}. {suggestion}", ctx) from None
+            raise click.UsageError(f"No such option: {typed}. {suggestion}", ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help of the options that are always read, and the names of other options by their readers."""
@@ -97,11 +102,6 @@ def _reader_rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[t
     for name, options in readers.items():
         for number, line in enumerate(textwrap.wrap(", ".join(options), width, break_on_hyphens=False)):
             yield name if number == 0 else "", line
-
-
-def _as_option(_: str, name: str) -> str:
-    """Return the option for a parameter's name."""
-    return f"--{name.replace('_', '-')}"
 
 
 def _repeat(args: list[str], names: set[str]) -> list[str]:

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce, wraps
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rich.console import Console
 from daskw2v.cli import demo as demo_corpus
 from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, read_table
 from daskw2v.cli.fields import choose_settings, explicit_values, setting_options
-from daskw2v.cli.options import config_option
+from daskw2v.cli.options import Decorator, config_option, decorated
 from daskw2v.cli.printing import Output, cosine_facts, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
@@ -54,14 +54,10 @@ def training_command(
     inputs
         The class of inputs that the files are read as; None for text.
     """
-    parts: Sequence[Callable[[Any], Any]] = (
+    work_help = "Folder or URL for everything that the run writes; workers share it."
+    parts: Sequence[Decorator] = (
         click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
-        click.option(
-            "--work",
-            required=True,
-            envvar="DASKW2V_WORK",
-            help="Folder or URL for everything that the run writes; workers share it.",
-        ),
+        click.option("--work", required=True, envvar="DASKW2V_WORK", help=work_help),
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
         prints_output,
@@ -72,18 +68,12 @@ def training_command(
     def decorate(function: _ChooseInputs) -> Callable[..., Any]:
         @wraps(function)
         def command(
-            ctx: click.Context,
-            /,
-            inputs: tuple[str, ...],
-            config: Path | None,
-            work: str,
-            report: str | None,
-            **_: Any,
+            ctx: click.Context, /, inputs: tuple[str, ...], config: Path | None, work: str, report: str | None, **_: Any
         ) -> Output:
             texts, params, resources = function(ctx, list(inputs), config)
             return train_on(texts, work, params, resources, report)
 
-        return reduce(lambda decorated, part: part(decorated), reversed(parts), command)
+        return decorated(command, *parts)
 
     return decorate
 
@@ -157,10 +147,8 @@ def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     about edges and walks. --seed is that of walks and of training. The same command resumes an interrupted one.
     """
     values, options = read_config(config, (GRAPH, WALKS)), explicit_values(ctx)
-    edges, walks = (
-        read_table(EdgeList, values, GRAPH, config, options),
-        read_table(Walks, values, WALKS, config, options),
-    )
+    edges = read_table(EdgeList, values, GRAPH, config, options)
+    walks = read_table(Walks, values, WALKS, config, options)
     return Graph(files, edges, walks), *choose_settings(ctx, values, Graph.params, _OF_EDGES)
 
 
@@ -179,13 +167,9 @@ def demo(work: str) -> Output:
         rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in neighbours.items())
         print_table(("word", "its nearest words"), rows)
         program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
-        commands = (
-            f"similar {work} socket",
-            f"info {work}",
-            f"export {work} vectors.txt",
-            "train YOUR_TEXT/*.txt --work my-work",
-        )
-        click.echo("\n".join(["\nNow try:", *(f"  {program} {command}" for command in commands)]))
+        commands = f"similar {work} socket", f"info {work}", f"export {work} vectors.txt"
+        tries = (f"  {program} {command}" for command in (*commands, "train YOUR_TEXT/*.txt --work my-work"))
+        click.echo("\n".join(["\nNow try:", *tries]))
 
     return Output({**facts, "neighbours": {word: cosine_facts(near) for word, near in neighbours.items()}}, show)
 
@@ -252,10 +236,8 @@ def warm_up_command(processes: int | None) -> Output:
     result = warm_up(processes)
     for objective, strategy in result.skipped:
         click.echo(f"Note: {objective} with {strategy} is skipped: it needs a package that is not installed.", err=True)
-    compiled, skipped = (
-        [{"objective": objective, "strategy": strategy} for objective, strategy in pairs]
-        for pairs in (result.trained, result.skipped)
-    )
+    names, pairs = ("objective", "strategy"), (result.trained, result.skipped)
+    compiled, skipped = ([dict(zip(names, pair, strict=True)) for pair in listed] for listed in pairs)
     text = "All kernels are compiled"
     if compiled:
         text = f"Kernels of {counted(len(compiled), 'combination')} were compiled in {result.seconds:.0f} s"
@@ -307,13 +289,10 @@ def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "speed", f"{facts['words_per_second']:,} words/s in {facts['seconds']:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
     if held_out := facts["held_out"]:
-        yield "held out", f"{held_out['tokens']:,} tokens, loss there {_format_loss(held_out['loss'])}"
+        there = "unknown" if held_out["loss"] is None else f"{held_out['loss']:.4f}"
+        yield "held out", f"{held_out['tokens']:,} tokens, loss there {there}"
     if stopped := facts["stopped"]:
         yield "stopped", f"after {counted(stopped['epochs'], 'epoch')}: {stopped['reason']}"
-
-
-def _format_loss(loss: float | None) -> str:
-    return "unknown" if loss is None else f"{loss:.4f}"
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
 import click
 
-from daskw2v.cli.options import Command, storage_option
+from daskw2v.cli.options import Command, Decorator, decorated, storage_option
 from daskw2v.cli.printing import Output, flatten, named_output, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
@@ -45,7 +47,8 @@ def versions() -> None:
     """
 
 
-_work = click.argument("work")
+_number = partial(click.option, show_default=True)
+_version, _latest = click.argument("version"), click.argument("version", default="LATEST")
 reason_option = click.option("--reason", default="", help="Why, for `versions log`.")
 request_option = click.option(
     "--request", default="", metavar="ID", help="Id of this request: the same command given twice is one change."
@@ -54,13 +57,23 @@ _UNDAMAGED = "whole"
 _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
 
 
-@versions.command("list", no_args_is_help=True)
-@_work
-@prints_output
-@storage_option
-def list_versions(work: str, storage_options: dict[str, Any]) -> Output:
+def _command(*options: Decorator, name: str | None = None) -> Decorator:
+    """Return a decorator that makes a command, with these arguments and options, of a function of WORK's versions."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def on_work(work: str, storage_options: dict[str, Any], **values: Any) -> Any:
+            return function(Versions.open(work, storage_options), **values)
+
+        command = versions.command(name, no_args_is_help=True)
+        return decorated(on_work, command, click.argument("work"), *options, storage_option)
+
+    return decorate
+
+
+@_command(prints_output, name="list")
+def list_versions(all_versions: Versions) -> Output:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
-    all_versions = Versions.open(work, storage_options)
     state = read_state(all_versions.models)
     finished, problems = all_versions.all(), all_versions.problems()
     holds = {v.name: [hold.reason for hold in state.holds.values() if hold.version == v.name] for v in finished}
@@ -68,74 +81,52 @@ def list_versions(work: str, storage_options: dict[str, Any]) -> Output:
     foreign = {name: error.problem for name, error in problems.foreign.items()}
 
     def show() -> None:
-        rows = (
-            (
-                "*" if v.served else "",
-                v.name,
-                str(v.manifest.get("created")),
-                str(v.words),
-                ", ".join((*v.tags, *(f"on hold{f': {reason}' if reason else ''}" for reason in holds[v.name]))),
-            )
-            for v in finished
-        )
+        rows = []
+        for v in finished:
+            tags = *v.tags, *(f"on hold{f': {reason}' if reason else ''}" for reason in holds[v.name])
+            star, created = "*" if v.served else "", str(v.manifest.get("created"))
+            rows.append((star, v.name, created, str(v.words), ", ".join(tags)))
         print_table(("", "version", "finished", "words", "tags"), rows)
         if state.frozen is not None:
-            print_lines(
-                f"Frozen{f': {state.frozen}' if state.frozen else ''}. Nothing is published until `versions unfreeze`."
-            )
+            reason = f": {state.frozen}" if state.frozen else ""
+            print_lines(f"Frozen{reason}. Nothing is published until `versions unfreeze`.")
         _warn(problems)
 
-    facts = {
-        "versions": [{**_summary(version), "holds": holds[version.name]} for version in finished],
-        "frozen": state.frozen,
-        "damaged": damaged,
-        "foreign": foreign,
-    }
-    return Output(facts, show)
+    listed = [{**_summary(version), "holds": holds[version.name]} for version in finished]
+    return Output({"versions": listed, "frozen": state.frozen, "damaged": damaged, "foreign": foreign}, show)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("version", default="LATEST")
-@prints_output
-@storage_option
-def show(work: str, version: str, storage_options: dict[str, Any]) -> Output:
+@_command(_latest, prints_output)
+def show(all_versions: Versions, version: str) -> Output:
     """Show the metadata of a VERSION: tables, text, Params, base model, training."""
-    chosen = Versions.open(work, storage_options).find(version)
+    chosen = all_versions.find(version)
     values = {**_summary(chosen), **chosen.manifest}
     return Output(values, lambda: print_table(("", ""), flatten(values)))
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("version")
-@click.option("--expected", default="", metavar="VERSION", help="The version that has to be served until now.")
-@reason_option
-@request_option
-@prints_output
-@storage_option
-def publish(
-    work: str, version: str, expected: str, reason: str, request: str, storage_options: dict[str, Any]
-) -> Output:
+@_command(
+    _version,
+    click.option("--expected", default="", metavar="VERSION", help="The version that has to be served until now."),
+    reason_option,
+    request_option,
+    prints_output,
+)
+def publish(all_versions: Versions, version: str, **options: str) -> Output:
     """Serve a VERSION: readers that open WORK get it from then on."""
-    versions = Versions.open(work, storage_options)
-    published = versions.publish(version, expected=expected, reason=reason, request=request)
-    return named_output("served", published.name)
+    return named_output("served", all_versions.publish(version, **options).name)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.option("--to", metavar="VERSION", help="The version to serve again; by default the one served before.")
-@reason_option
-@request_option
-@prints_output
-@storage_option
-def rollback(work: str, to: str | None, reason: str, request: str, storage_options: dict[str, Any]) -> Output:
+@_command(
+    click.option("--to", metavar="VERSION", help="The version to serve again; by default the one served before."),
+    reason_option,
+    request_option,
+    prints_output,
+)
+def rollback(all_versions: Versions, to: str | None, reason: str, request: str) -> Output:
     """Serve the previously served version again; damaged ones are passed over.
 
     Given twice without --to and --request, it goes back twice. So it says first by which --request to repeat it.
     """
-    all_versions = Versions.open(work, storage_options)
     if to is None and not request:
         request = uuid.uuid4().hex[:12]
         click.echo(f"If this does not end, repeat it with --request {request}", err=True)
@@ -144,75 +135,59 @@ def rollback(work: str, to: str | None, reason: str, request: str, storage_optio
     return named_output("served", served)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@prints_output
-@storage_option
-def log(work: str, storage_options: dict[str, Any]) -> Output:
+@_command(prints_output)
+def log(all_versions: Versions) -> Output:
     """Show the changes of what WORK serves, oldest first: number, time, user, action, served version, reason."""
-    states = Versions.open(work, storage_options).log()
+    states = all_versions.log()
 
     def show() -> None:
-        rows = (
-            (str(s.number), s.change.time, s.change.user, s.change.action, s.name or "", s.change.reason)
-            for s in states
-        )
+        changes = ((str(s.number), s.name or "", s.change) for s in states)
+        rows = ((number, c.time, c.user, c.action, name, c.reason) for number, name, c in changes)
         print_table(("", "time", "user", "action", "served", "reason"), rows)
 
     return Output({"states": [asdict(state) for state in states]}, show)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("version")
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours after which the hold expires.")
-@reason_option
-@prints_output
-@storage_option
-def hold(work: str, version: str, hours: float | None, reason: str, storage_options: dict[str, Any]) -> Output:
+@_command(
+    _version,
+    click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours after which the hold expires."),
+    reason_option,
+    prints_output,
+)
+def hold(all_versions: Versions, version: str, hours: float | None, reason: str) -> Output:
     """Keep a VERSION from deletion until `versions release`; print the id of the hold."""
-    return named_output("hold", Versions.open(work, storage_options).hold(version, reason, hours))
+    return named_output("hold", all_versions.hold(version, reason, hours))
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("hold")
-@storage_option
-def release(work: str, hold: str, storage_options: dict[str, Any]) -> None:
+@_command(click.argument("hold"))
+def release(all_versions: Versions, hold: str) -> None:
     """End a HOLD, by its id, or all holds of a version, by its name or tag."""
-    Versions.open(work, storage_options).release(hold)
+    all_versions.release(hold)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@reason_option
-@storage_option
-def freeze(work: str, reason: str, storage_options: dict[str, Any]) -> None:
+@_command(reason_option)
+def freeze(all_versions: Versions, reason: str) -> None:
     """Publish nothing in WORK until `versions unfreeze`: runs finish versions that are not served.
 
     A rollback is possible meanwhile.
     """
-    Versions.open(work, storage_options).freeze(reason)
+    all_versions.freeze(reason)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@storage_option
-def unfreeze(work: str, storage_options: dict[str, Any]) -> None:
+@_command()
+def unfreeze(all_versions: Versions) -> None:
     """End `versions freeze`."""
-    Versions.open(work, storage_options).unfreeze()
+    all_versions.unfreeze()
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("version")
-@click.argument("tag")
-@click.option("--remove", is_flag=True, help="Remove the tag from the version.")
-@reason_option
-@storage_option
-def tag(work: str, version: str, tag: str, remove: bool, reason: str, storage_options: dict[str, Any]) -> None:
+@_command(
+    _version,
+    click.argument("tag"),
+    click.option("--remove", is_flag=True, help="Remove the tag from the version."),
+    reason_option,
+)
+def tag(all_versions: Versions, version: str, tag: str, remove: bool, reason: str) -> None:
     """Give a VERSION a TAG, which protects it from deletion; the tag moves if another version has it."""
-    all_versions = Versions.open(work, storage_options)
     if remove:
         if tag not in all_versions.find(version).tags:
             raise click.UsageError(f"{version} has no tag {tag}.")
@@ -221,18 +196,12 @@ def tag(work: str, version: str, tag: str, remove: bool, reason: str, storage_op
         all_versions.tag(version, tag, reason=reason)
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("earlier")
-@click.argument("later", default="LATEST")
-@prints_output
-@storage_option
-def diff(work: str, earlier: str, later: str, storage_options: dict[str, Any]) -> Output:
+@_command(click.argument("earlier"), click.argument("later", default="LATEST"), prints_output)
+def diff(all_versions: Versions, earlier: str, later: str) -> Output:
     """Show the differences between two versions: words that entered and left, with reasons; Params; text.
 
     `daskw2v compare` compares their vectors.
     """
-    all_versions = Versions.open(work, storage_options)
     difference = differences(all_versions, all_versions.find(earlier), all_versions.find(later))
     return Output(difference.as_dict(), lambda: _show_difference(difference))
 
@@ -255,45 +224,35 @@ def _show_difference(difference: Difference) -> None:
         print_lines(f"{name}: {_arrow(values)}")
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
-@click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
-@click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag.")
-@prints_output
-@storage_option
-def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> Output:
+@_command(
+    _number("--keep", type=click.IntRange(1), default=3, help="Number of newest versions to keep."),
+    _number("--min-age", type=click.FloatRange(0), default=1.0, help="Hours to keep a new one."),
+    click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag."),
+    prints_output,
+)
+def gc(all_versions: Versions, keep: int, min_age: float, damaged: bool) -> Output:
     """Delete old versions, except served, previously served, tagged and held ones, and remains of interrupted runs.
 
     With --damaged, the version served before is served again if the served one is deleted.
     """
-    all_versions = Versions.open(work, storage_options)
     deleted = list(all_versions.gc(keep, min_age * 3600, damaged=damaged))
     _warn(all_versions.problems())
     return Output({"deleted": deleted}, lambda: [*map(print_lines, deleted)])
 
 
-@versions.command(no_args_is_help=True)
-@_work
-@click.argument("version", default="LATEST")
-@click.option("--all", "verify_all", is_flag=True, help="Check all versions.")
-@prints_output
-@storage_option
-def verify(work: str, version: str, verify_all: bool, storage_options: dict[str, Any]) -> Output:
+@_command(_latest, click.option("--all", "verify_all", is_flag=True, help="Check all versions."), prints_output)
+def verify(all_versions: Versions, version: str, verify_all: bool) -> Output:
     """Read a VERSION and compare it with its checksums.
 
     Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
     """
-    versions = Versions.open(work, storage_options)
-    problems = {
-        name: [damage.problem for damage in files]
-        for name, files in versions.verify(None if verify_all else version).items()
-    }
+    damaged = all_versions.verify(None if verify_all else version)
+    problems = {name: [damage.problem for damage in files] for name, files in damaged.items()}
     if verify_all:
-        _warn(Problems({}, versions.problems().foreign))
+        _warn(Problems({}, all_versions.problems().foreign))
 
     def show() -> None:
-        answers = {name: [_UNDAMAGED if versions.is_bound(name) else _NOT_BOUND] for name in problems}
+        answers = {name: [_UNDAMAGED if all_versions.is_bound(name) else _NOT_BOUND] for name in problems}
         rows = ((name, line) for name, lines in problems.items() for line in lines or answers[name])
         print_table(("version", "found"), rows)
 

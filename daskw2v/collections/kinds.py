@@ -145,19 +145,15 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
     if kind != COLLECTIONS:
         return
     if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | DASK_FRAMES):
-        raise ParameterError(
-            f"The input is a list of objects of the type {type(inputs[0]).__name__}.",
-            "Give one: dask.bag.concat or dask.dataframe.concat makes it.",
-        )
+        problem = f"The input is a list of objects of the type {type(inputs[0]).__name__}."
+        raise ParameterError(problem, "Give one: dask.bag.concat or dask.dataframe.concat makes it.")
     if params.weight == column:
         raise ParameterError(f"weight={column!r} is the column of the text.", "Name a column of integers.")
     columns = {"column": None if column == Params.column else column, "weight": params.weight}
     for field, name in columns.items():
         if name is not None and is_one_of(inputs, _COLUMNS):
-            raise ParameterError(
-                f"{field}={name!r} is a column of tables, but the input is a {type(inputs).__name__}.",
-                f"Give a table that has this column, or leave {field} out.",
-            )
+            problem = f"{field}={name!r} is a column of tables, but the input is a {type(inputs).__name__}."
+            raise ParameterError(problem, f"Give a table that has this column, or leave {field} out.")
     if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
         for name in (column, params.weight):
             if name is not None:
@@ -195,10 +191,8 @@ def check_column(column: str, present: list[Any]) -> str:
     heads = (name for name in present if isinstance(name, str) and column.startswith(f"{name}."))
     root = column if column in present else max(heads, key=len, default=column)
     if (n := present.count(root)) != 1:
-        raise InputError(
-            f"There {'are several columns' if n else 'is no column'} {column!r}.",
-            f"Give column; the columns are: {', '.join(map(str, present))}.",
-        )
+        problem = f"There {'are several columns' if n else 'is no column'} {column!r}."
+        raise InputError(problem, f"Give column; the columns are: {', '.join(map(str, present))}.")
     return root
 
 
@@ -221,9 +215,9 @@ def dask_partitions(inputs: Any, column: str, weight: str | None = None) -> list
         # Iterators are listed in the task that makes them, so that a retry makes them anew. Iterators that a cluster
         # holds already could be read only once
         has_futures = any(is_one_of(task, _FUTURES) for task in dict(inputs.dask).values())
-        return list(
-            inputs.to_delayed(optimize_graph=False) if has_futures else inputs.map_partitions(list).to_delayed()
-        )
+        if has_futures:
+            return list(inputs.to_delayed(optimize_graph=False))
+        return list(inputs.map_partitions(list).to_delayed())
     if is_one_of(inputs, _TASKS):
         return [inputs]
     if isinstance(inputs, list | tuple) and all(is_one_of(member, _TASKS) for member in inputs):
@@ -261,9 +255,8 @@ def _check_sentences(inputs: Iterable[Any]) -> Iterator[Any]:
         if is_table(first):
             raise ParameterError(f"The input yields tables ({type(first).__name__}).", "Give list(tables).")
         if isinstance(first, os.PathLike) or (isinstance(first, str) and "\n" not in first and os.path.isfile(first)):
-            raise ParameterError(
-                f"The input yields names of files, such as {os.fspath(first)!r}.", "Give list(names) to read these."
-            )
+            problem = f"The input yields names of files, such as {os.fspath(first)!r}."
+            raise ParameterError(problem, "Give list(names) to read these.")
         yield from chain([first], sentences)
 
 

@@ -283,10 +283,8 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
             raise InputError(f"A sentence is a {type(row[0]).__name__}, which has no order.", "Give lists of tokens.")
         missing = [] if isinstance(sentence, Mapping) else [name for name in names if name != TextParams.column]
         if missing:
-            raise InputError(
-                f"A sentence is a {type(sentence).__name__}, without {missing[0]!r}.",
-                "Give records, or leave out column and weight.",
-            )
+            problem = f"A sentence is a {type(sentence).__name__}, without {missing[0]!r}."
+            raise InputError(problem, "Give records, or leave out column and weight.")
         for values, value in zip(held, row, strict=True):
             values.append(value)
         size += _estimate_size(row[0])

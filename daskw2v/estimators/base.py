@@ -138,13 +138,8 @@ class Estimator(Answers):
 
     def __repr__(self) -> str:
         secret = {f.name for f in declared_fields(Resources) if not f.repr}
-        defaults = {
-            **dict.fromkeys(self._own),
-            "listener": "show",
-            "callbacks": (),
-            "pooling": "mean",
-            **self._defaults(),
-        }
+        defaults = {**dict.fromkeys(self._own), **self._defaults()}
+        defaults |= {"listener": "show", "callbacks": (), "pooling": "mean"}
         changed = (
             f"{name}={'...' if name in secret else masked(repr(value))}"
             for name, value in self.get_params().items()

@@ -113,10 +113,8 @@ class Word2Vec(Estimator):
         if not (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
             return nullcontext(X)
         if "://" in X[0] or os.path.exists(X[0]):
-            raise ParameterError(
-                f"X is a list of names of files, such as {masked(X[0])!r}; strings in a list are texts here.",
-                "Give the names to daskw2v.train(names), or pathlib.Path objects.",
-            )
+            problem = f"X is a list of names of files, such as {masked(X[0])!r}; strings in a list are texts here."
+            raise ParameterError(problem, "Give the names to daskw2v.train(names), or pathlib.Path objects.")
         return nullcontext(UserList(X))  # which `train` takes as texts, not as names of files
 
     def transform(self, X: Any) -> Float32Array:

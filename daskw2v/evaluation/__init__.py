@@ -109,9 +109,8 @@ class Evaluation:
         Analogy and classification sets have the results of the first method; the accuracies of other methods
         are `accuracy_METHOD`. `why` says why a set has no score.
         """
-        kinds = {
-            kind: {name: _as_json(result) for name, result in sets.items()} for kind, sets in vars(self).items() if sets
-        }
+        present = {kind: sets for kind, sets in vars(self).items() if sets}
+        kinds = {kind: {name: _as_json(result) for name, result in sets.items()} for kind, sets in present.items()}
         for row in self.rows():
             if row.why:
                 kinds[row.kind][row.name].setdefault("why", row.why)
@@ -197,26 +196,21 @@ def evaluate(
     >>> round(scores.similarity["pairs"].spearman, 3), scores.similarity["pairs"].pairs
     (1.0, 3)
     """
-    options = storage_options
+    options: dict[str, Any] = {"storage_options": storage_options}
 
     def answer_analogies(url: str) -> dict[str, AnalogyResult]:
-        return {method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods}
+        return {name: evaluate_analogy(vectors, url, name, restrict_vocab, **options) for name in analogy_methods}
 
     def classify(url: str) -> dict[str, ClassificationResult]:
         files = url.split(",")
-        return {
-            method: evaluate_classification(vectors, files, method, storage_options=options)
-            for method in classification_methods
-        }
+        return {name: evaluate_classification(vectors, files, name, **options) for name in classification_methods}
 
     return Evaluation(
-        _evaluate_sets("similarity", similarity, partial(evaluate_similarity, vectors, storage_options=options)),
+        _evaluate_sets("similarity", similarity, partial(evaluate_similarity, vectors, **options)),
         _evaluate_sets("analogy", analogy, answer_analogies),
-        _evaluate_sets(
-            "categorization", categorization, partial(evaluate_categorization, vectors, storage_options=options)
-        ),
+        _evaluate_sets("categorization", categorization, partial(evaluate_categorization, vectors, **options)),
         _evaluate_sets("classification", classification, classify),
-        _evaluate_sets("outliers", outliers, partial(evaluate_outliers, vectors, storage_options=options)),
+        _evaluate_sets("outliers", outliers, partial(evaluate_outliers, vectors, **options)),
     )
 
 

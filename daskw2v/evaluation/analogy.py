@@ -116,18 +116,14 @@ def evaluate_analogy(
     """
     solver = find(SOLVERS, "method", method)
     if restrict_vocab is not None and restrict_vocab < 1:
-        raise ParameterError(
-            f"restrict_vocab={restrict_vocab!r} is below 1.", "Give at least 1, or None for all words."
-        )
+        problem = f"restrict_vocab={restrict_vocab!r} is below 1."
+        raise ParameterError(problem, "Give at least 1, or None for all words.")
     limit = len(vectors) if restrict_vocab is None else min(restrict_vocab, len(vectors))
     relations = read_relations(url, storage_options)
-    solvers = [
-        solver(vectors, KnownRelation.look_up(relation, vectors.vocabulary, limit), limit) for relation in relations
-    ]
-    categories = {
-        s.known.relation.name: (s.known.count_correct(s.asked, answers), len(answers))
-        for s, answers in zip(solvers, solve(vectors, solvers, limit), strict=True)
-    }
+    known = [KnownRelation.look_up(relation, vectors.vocabulary, limit) for relation in relations]
+    solvers = [solver(vectors, relation, limit) for relation in known]
+    answered = zip(solvers, solve(vectors, solvers, limit), strict=True)
+    categories = {s.known.relation.name: (s.known.count_correct(s.asked, ids), len(ids)) for s, ids in answered}
     groups = {
         group: _add_counts([categories[relation.name] for relation in relations if relation.group == group])
         for group in dict.fromkeys(relation.group for relation in relations if relation.group is not None)
@@ -249,9 +245,8 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
     for file, folder in _list_files(url, storage_options):
         for relation in _read_file(file, folder, storage_options):
             if relation.name in relations:
-                raise InputError(
-                    f"Two files in {url} have a category {relation.name!r}.", "Rename one of them, or move it away."
-                )
+                problem = f"Two files in {url} have a category {relation.name!r}."
+                raise InputError(problem, "Rename one of them, or move it away.")
             relations[relation.name] = relation
     return list(relations.values())
 
@@ -266,13 +261,10 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
         return
     head, *chained = url.split("::")  # as zip://folder::archive.zip
     # Archives made on a Mac have a file ._NAME beside each NAME
-    paths = sorted(
-        path for path in fs.find(root) if path.endswith(_SUFFIXES) and not PurePosixPath(path).name.startswith(".")
-    )
-    if not paths:
-        raise InputError(
-            f"{url} contains no file named {', '.join(_SUFFIXES)}.", "Give the folder that contains the set's files."
-        )
+    visible = (path for path in fs.find(root) if not PurePosixPath(path).name.startswith("."))
+    if not (paths := sorted(path for path in visible if path.endswith(_SUFFIXES))):
+        problem = f"{url} contains no file named {', '.join(_SUFFIXES)}."
+        raise InputError(problem, "Give the folder that contains the set's files.")
     for path in paths:
         inner = PurePosixPath(path).relative_to(root)
         yield "::".join([f"{head.removesuffix('/')}/{inner}", *chained]), inner.parent.name or None

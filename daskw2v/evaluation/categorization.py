@@ -86,9 +86,8 @@ def evaluate_categorization(
     with one_thread():
         clusters = [clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units) for seed in seeds]
     purities = [purity(labels, classes) for labels in clusters]
-    return CategorizationResult(
-        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct_classes)
-    )
+    mean, n_classes = float(np.mean(purities)), len(distinct_classes)
+    return CategorizationResult(mean, min(purities), max(purities), len(ids), missing, n_classes)
 
 
 def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:

@@ -113,9 +113,8 @@ def evaluate_classification(
         splits = [Split(*numbers)]
         _check_split(texts.labels, splits[0], files)
     rates = [float(np.mean(classify(texts, split, seed) == texts.labels[split.test])) for split in splits]
-    return ClassificationResult(
-        float(np.mean(rates)), min(rates), max(rates), len(texts.labels), len(rates), texts.coverage
-    )
+    mean, n = float(np.mean(rates)), len(texts.labels)
+    return ClassificationResult(mean, min(rates), max(rates), n, len(rates), texts.coverage)
 
 
 class Split(NamedTuple):
@@ -200,10 +199,8 @@ def _check_labels(labels: Int64Array, url: Location) -> None:
     """Raise InputError if a file has fewer than two labels, or a label with too few texts for folds."""
     counts = np.bincount(labels)
     if len(counts) < 2 or counts.min() < _FEWEST_TEXTS:
-        raise InputError(
-            f"{url} has {len(counts)} labels; the rarest has {counts.min(initial=len(labels))} texts.",
-            f"Give a file of at least two labels with at least {_FEWEST_TEXTS} texts each.",
-        )
+        problem = f"{url} has {len(counts)} labels; the rarest has {counts.min(initial=len(labels))} texts."
+        raise InputError(problem, f"Give a file of at least two labels with at least {_FEWEST_TEXTS} texts each.")
 
 
 def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
@@ -213,10 +210,8 @@ def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> 
         if not len(part):
             raise InputError(f"{url} contains no texts.", "Give three files with texts: train, dev and test.")
         if len(trained) < 2 or not np.isin(labels[part], trained).all():
-            raise InputError(
-                f"{url} has labels that {urls[0]} lacks, or {urls[0]} has only one.",
-                "Give three files of one set in this order: train, dev and test.",
-            )
+            problem = f"{url} has labels that {urls[0]} lacks, or {urls[0]} has only one."
+            raise InputError(problem, "Give three files of one set in this order: train, dev and test.")
 
 
 def _split_folds(labels: Int64Array, folds: int, rng: np.random.Generator) -> Iterator[Split]:
@@ -318,7 +313,7 @@ class _Network:
         self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
 
     def _scores(self, texts: Int64Array) -> Any:
-        """Return the logits of n texts, given by number, as a tensor of shape (n, labels)."""
+        """Return the logits of n texts, by their numbers, as a tensor of shape (n, labels)."""
         # Both sides are padded with zeros, as wide as the widest filter, even in the longest text: so the filters'
         # value at zeros takes part in every maximum, and a text's scores do not depend on the batch it is in.
         padding, longest = max(_WIDTHS), max(len(self._rows[text]) for text in texts)
@@ -331,7 +326,7 @@ class _Network:
         return self._output(self._dropout(values))
 
     def learn(self, texts: Int64Array, labels: Any) -> None:
-        """Take one step of the optimizer on texts, given by number, whose labels are a tensor."""
+        """Take one step of the optimizer on texts, by their numbers, whose labels are a tensor."""
         self._dropout.train()
         self._optimizer.zero_grad()
         self._torch.nn.functional.cross_entropy(self._scores(texts), labels).backward()
@@ -341,7 +336,7 @@ class _Network:
             weight.copy_(weight.renorm(2, 0, _MAX_NORM))
 
     def predict(self, texts: Int64Array) -> Int64Array:
-        """Return the predicted labels of n texts, given by number, shape (n,)."""
+        """Return the predicted labels of n texts, by their numbers, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
             parts = cut(len(texts), _BATCH)

@@ -5,19 +5,74 @@ import csv
 import hashlib
 import io
 import posixpath
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib import resources
+from typing import Literal
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.evaluation.catalogue import DATASETS, Dataset, FileLayout
 from daskw2v.evaluation.reading import MAX_BYTES
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 
+Kind = Literal["similarity", "analogy", "categorization", "classification", "outliers"]
+FileLayout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 _MAX_UNPACKED = 1 << 28  # bytes to unpack from an archive
 Files = dict[str, bytes]  # content by name below the set's folder; "" for a set that is a single file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """One evaluation set.
+
+    Parameters
+    ----------
+    name
+        Name of the set, for `datasets`.
+    kind
+        Evaluation that reads it.
+    url
+        URL of the download; None if no direct download is known.
+    page
+        Page that describes the set or links to it.
+    licence
+        Terms of use, as far as known.
+    checksum
+        Digest of the download, `sha1:` or `sha256:` and hexadecimal digits; None if unknown.
+    citation
+        Authors, year and title of the paper to cite.
+    note
+        Size of the set, and remarks on its use.
+    layout
+        Layout of the downloaded file.
+    path
+        File or folder that it was downloaded to, for `evaluate`; None for a set that is only listed.
+    """
+
+    name: str
+    kind: Kind
+    url: str | None = None
+    page: str
+    licence: str = "not stated"
+    checksum: str | None = None
+    citation: str
+    note: str
+    layout: FileLayout = "ready"
+    path: str | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of the file or folder that `datasets` writes."""
+        if self.layout in ("topics", "zip"):
+            return self.name
+        return f"{self.name}.txt" if self.kind == "analogy" else f"{self.name}.tsv"
+
+
+_CATALOGUE = tomllib.loads(resources.files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
+DATASETS = {name: Dataset(name=name, **entries) for name, entries in _CATALOGUE.items()}
 
 
 def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
@@ -75,10 +130,8 @@ def fetch(dataset: Dataset, store: Store) -> str:
     is_present = target.exists()
     if dataset.url is None:
         if not is_present:
-            raise ParameterError(
-                f"No direct download of {name} is known.",
-                f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}.",
-            )
+            remedy = f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}."
+            raise ParameterError(f"No direct download of {name} is known.", remedy)
     elif not is_present or (store.read_manifest(origin) or {}).get("url") != dataset.url:
         for part, content in _download(dataset, dataset.url).items():
             parent, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
@@ -96,29 +149,24 @@ def _download(dataset: Dataset, url: str) -> Files:
         with fs.open(path, "rb") as f:
             content: bytes = f.read(MAX_BYTES + 1)
     except ImportError as error:
-        raise MissingExtraError(
-            f"{url} cannot be read: {error}.", "Install the missing package; for https, run: pip install aiohttp."
-        ) from error
+        install = "Install the missing package; for https, run: pip install aiohttp."
+        raise MissingExtraError(f"{url} cannot be read: {error}.", install) from error
     except Exception as error:  # each fsspec protocol raises its own errors
-        raise InputError(
-            f"{url} cannot be downloaded: {error!r}.", f"Check the network and try again, or {remedy}"
-        ) from error
+        check = f"Check the network and try again, or {remedy}"
+        raise InputError(f"{url} cannot be downloaded: {error!r}.", check) from error
     if len(content) > MAX_BYTES:
         raise InputError(f"{url} has more than {MAX_BYTES:,} bytes.", f"The file may have been replaced: {remedy}")
     if dataset.checksum is not None:
         algorithm, _, expected = dataset.checksum.partition(":")
         digest = hashlib.new(algorithm, content).hexdigest()
         if digest != expected:
-            raise InputError(
-                f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}.",
-                f"Try again; if the error stays, the file was replaced: {remedy}",
-            )
+            problem = f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}."
+            raise InputError(problem, f"Try again; if the error stays, the file was replaced: {remedy}")
     try:
         return unpack(dataset.layout, content)
     except (ValueError, LookupError, SyntaxError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{url} is not in the layout '{dataset.layout}': {error!r}.", f"The file may have been replaced: {remedy}"
-        ) from error
+        problem = f"{url} is not in the layout '{dataset.layout}': {error!r}."
+        raise InputError(problem, f"The file may have been replaced: {remedy}") from error
 
 
 def unpack(layout: FileLayout, content: bytes) -> Files:

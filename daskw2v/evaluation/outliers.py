@@ -73,9 +73,8 @@ def evaluate_outliers(
     positions: dict[str, list[float]] = {}
     missing = 0
     for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
-        units, tested = (
-            [unit for word in group if (unit := _unit_vector(vectors, word)) is not None] for group in (words, outliers)
-        )
+        all_units = ([_unit_vector(vectors, word) for word in group] for group in (words, outliers))
+        units, tested = ([unit for unit in group if unit is not None] for group in all_units)
         if len(units) < _FEWEST_WORDS:
             tested = []
         positions[topic] = [_outlier_position(np.array(units), unit) for unit in tested]
@@ -91,7 +90,7 @@ def _mean(values: Sequence[float] | npt.NDArray[np.bool_]) -> float | None:
 
 
 def _outlier_position(units: Float32Array, outlier: Float32Array) -> float:
-    """Return the share of n words whose compactness is above the outlier's, given unit vectors (n, D) and (D,)."""
+    """Return the share of n words whose compactness is above the outlier's, from unit vectors, (n, D) and (D,)."""
     to_outlier = units @ outlier
     between = units @ units.T
     compactness = between.sum(axis=1) - between.diagonal() + to_outlier
@@ -122,8 +121,6 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
         lines = (line for _, line in read_lines(file, storage_options, keep_all=True))
         groups = [list(words) for is_word, words in groupby(lines, bool) if is_word]
         if len(groups) != 2:
-            raise InputError(
-                f"{file} has {len(groups)} groups of lines, not 2.",
-                "Write the topic's words, a blank line and the outliers, one on each line.",
-            )
+            problem = f"{file} has {len(groups)} groups of lines, not 2."
+            raise InputError(problem, "Write the topic's words, a blank line and the outliers, one on each line.")
         yield name.removesuffix(".txt"), groups[0], groups[1]

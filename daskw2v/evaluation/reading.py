@@ -37,16 +37,13 @@ def read_lines(
         for number, line in enumerate(iter(lambda: f.readline(_MAX_LINE), b""), 1):
             n_bytes += len(line)
             if len(line) == _MAX_LINE or n_bytes > MAX_BYTES:
-                raise InputError(
-                    f"At line {number}, {url} exceeds {_MAX_LINE:,} bytes in a line or {MAX_BYTES:,} in total.",
-                    "It is not an evaluation set: give another file.",
-                )
+                problem = f"At line {number}, {url} exceeds {_MAX_LINE:,} bytes in a line or {MAX_BYTES:,} in total."
+                raise InputError(problem, "It is not an evaluation set: give another file.")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:
-                raise InputError(
-                    f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
-                ) from None
+                problem = f"Line {number} of {url} is not UTF-8 ({error.reason})."
+                raise InputError(problem, "Convert the file to UTF-8.") from None
             if keep_all or (text and not text.startswith("#")):
                 yield number, text
 

@@ -85,9 +85,8 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     shared = np.array([len(np.intersect1d(x, y)) for x, y in zip(a_neighbours, b_neighbours, strict=True)])
     overlaps = shared / k
     overlaps_by_word = dict(zip((a.vocabulary.word(i) for i in ids.tolist()), overlaps.tolist(), strict=True))
-    return StabilityResult(
-        float(overlaps.mean()), float((shared / (2 * k - shared)).mean()), len(ids), missing, k, overlaps_by_word
-    )
+    jaccard = float((shared / (2 * k - shared)).mean())
+    return StabilityResult(float(overlaps.mean()), jaccard, len(ids), missing, k, overlaps_by_word)
 
 
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:

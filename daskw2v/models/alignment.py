@@ -86,16 +86,12 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
     """
     size = new.vector_size
     if other.vector_size != size:
-        raise ParameterError(
-            f"Vectors of {size} dimensions cannot be aligned with {other.vector_size}.",
-            "Train with the other model's vector_size; or publish without alignment.",
-        )
-    if most_words is None:
-        most_words = WORDS_A_DIMENSION * size
+        problem = f"Vectors of {size} dimensions cannot be aligned with {other.vector_size}."
+        raise ParameterError(problem, "Train with the other model's vector_size; or publish without alignment.")
+    most_words = WORDS_A_DIMENSION * size if most_words is None else most_words
     if most_words < size:
-        raise ParameterError(
-            f"most_words={most_words!r} is below the {size} dimensions.", f"Give at least {size} words."
-        )
+        problem = f"most_words={most_words!r} is below the {size} dimensions."
+        raise ParameterError(problem, f"Give at least {size} words.")
     ids_in_other = other.vocabulary.find_all(new.vocabulary)
     shared = np.flatnonzero(ids_in_other >= 0)
     if len(shared) < size:
@@ -109,13 +105,7 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
         ids = fitted[rows]
         products += new.units(ids).astype(np.float64).T @ other.units(ids_in_other[ids]).astype(np.float64)
     left, weights, right = np.linalg.svd(products)
-    return Alignment(
-        left @ right,
-        len(shared),
-        n,
-        float(np.trace(products)) / n,
-        float(weights.sum()) / n,
-    )
+    return Alignment(left @ right, len(shared), n, float(np.trace(products)) / n, float(weights.sum()) / n)
 
 
 def align_vectors(vectors: Vectors, other: Vectors, most_words: int | None = None) -> Vectors:

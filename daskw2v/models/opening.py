@@ -103,7 +103,6 @@ def _import_file(
         raise InputError(f"{url} is a file in the format {format}.", f"Read it by {_UNREAD_FORMATS[format]}.")
     if in_memory is False or version is not None:
         option = "in_memory=False" if version is None else f"version={version!r}"
-        raise ParameterError(
-            f"{option}: {url} is a file of another tool, which is read as a whole.", "Leave it out, or save a model."
-        )
+        problem = f"{option}: {url} is a file of another tool, which is read as a whole."
+        raise ParameterError(problem, "Leave it out, or save a model.")
     return import_vectors(url, storage_options=storage_options)

@@ -167,7 +167,7 @@ def compare(
 
 
 def _collect_sizes(vectors: Vectors) -> dict[str, Any]:
-    """Return sizes, speed and loss of a model by their names in a comparison; None for those that are not known."""
+    """Return sizes, speed and loss of a model by their names in a comparison; None for unknown ones."""
     corpus, metrics, vocabulary = (vectors.metadata.get(part, {}) for part in ("corpus", "metrics", "vocabulary"))
     return {
         "words": len(vectors),

@@ -117,9 +117,8 @@ def report(
 def _load_template() -> Template:
     """Return the template of the page, which escapes all values."""
     loader = PackageLoader("daskw2v.reports")
-    templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    templates = Environment(loader=loader, undefined=StrictUndefined, **options)
     # Bokeh defines a model where it first occurs and refers to it later, so keys must keep their order.
     templates.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     filters = (text.shown, text.plain, text.number, text.signed, text.fixed, text.percent, text.size, text.duration)

@@ -169,17 +169,10 @@ def draw_map(words: WordMap) -> Drawing:
         colours[cluster.members] = colour
     x, y = words.positions[:, 0], words.positions[:, 1]
     pan, wheel = PanTool(name="pan"), WheelZoomTool()
-    plot = figure(
-        name="map",
-        height=_MAP_HEIGHT,
-        sizing_mode="stretch_both",
-        toolbar_location=None,
-        tools=[pan, wheel],
-        active_drag=pan,
-        active_scroll=wheel,
-        x_range=_axis_range(x),
-        y_range=_axis_range(y),
-    )
+    tools: dict[str, Any] = {"tools": [pan, wheel], "active_drag": pan, "active_scroll": wheel}
+    ranges = {"x_range": _axis_range(x), "y_range": _axis_range(y)}
+    size = {"height": _MAP_HEIGHT, "sizing_mode": "stretch_both"}
+    plot = figure(name="map", toolbar_location=None, **size, **tools, **ranges)
     plot.axis.visible = plot.grid.visible = False
     n = len(words.words)
     sizes = _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) / np.sqrt(1 + np.arange(n) / 20)
@@ -207,10 +200,8 @@ def draw_map(words: WordMap) -> Drawing:
     _add_marks(plot, "near", "--accent", 8, "13px")
     _add_marks(plot, "found", "--strong", 13, "bold 15px")
     tooltip = _format_tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
-    plot.add_tools(
-        HoverTool(tooltips=tooltip, renderers=[dots], limit=3, show_arrow=False, attachment="above"),
-        TapTool(renderers=[dots]),
-    )
+    hover = HoverTool(tooltips=tooltip, renderers=[dots], limit=3, show_arrow=False, attachment="above")
+    plot.add_tools(hover, TapTool(renderers=[dots]))
     return Drawing(_to_json(plot))
 
 
@@ -242,19 +233,9 @@ def _make_layer(name: str) -> ColumnDataSource:
 def _add_labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
     """Add the labels of a data source to a plot, in a font such as "bold 14px"; return Bokeh's renderer."""
     style, _, height = font.rpartition(" ")
-    return plot.text(
-        "x",
-        "y",
-        "label",
-        source=source,
-        x_offset="offset",
-        text_align="align",
-        text_baseline="middle",
-        text_font=value(_FONT),
-        text_font_size=height,
-        text_font_style=style or "normal",
-        text_color="colour",
-    )
+    fields = {"x_offset": "offset", "text_align": "align", "text_color": "colour"}
+    face = {"text_font": value(_FONT), "text_font_size": height, "text_font_style": style or "normal"}
+    return plot.text("x", "y", "label", source=source, text_baseline="middle", **fields, **face)
 
 
 def _axis_range(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.settings import get_default
+from daskw2v.errors import counted
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.reports.text import duration, fixed, number, plain, size
@@ -80,7 +81,7 @@ def list_facts(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("tokens of text", number(corpus["tokens"]), "" if n_bytes is None else f"{size(n_bytes)} read")
     if "objective" in params:
         epochs = params.get("epochs")
-        yield Fact("objective", str(params["objective"]), "" if epochs is None else _plural(epochs, "epoch"))
+        yield Fact("objective", str(params["objective"]), "" if epochs is None else counted(epochs, "epoch"))
     if "strategy" in params:
         name = str(params["strategy"])
         strategy, rounds = STRATEGIES.known(name), len(metrics.get("history", ()))
@@ -89,9 +90,8 @@ def list_facts(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
         threads = resources.get("threads")
-        yield Fact(
-            "device", str(resources["device"]), "" if threads is None else f"{_plural(threads, 'thread')} a task"
-        )
+        note = "" if threads is None else f"{counted(threads, 'thread')} a task"
+        yield Fact("device", str(resources["device"]), note)
     if "seconds" in metrics:
         words = metrics.get("words")
         yield Fact("training", duration(metrics["seconds"]), "" if words is None else f"{number(words)} words")
@@ -102,7 +102,7 @@ def list_facts(vectors: Vectors) -> Iterator[Fact]:
     if held_out := vectors.metadata.get("held_out"):
         yield Fact("loss on held-out text", fixed(held_out["loss"], 4), f"{number(held_out['tokens'])} tokens held out")
     if stopped := vectors.metadata.get("stopped"):
-        yield Fact("stopped early", f"after {_plural(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
+        yield Fact("stopped early", f"after {counted(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
     if any("sent" in worker for worker in metrics.get("workers", ())):
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
 
@@ -158,7 +158,7 @@ def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
 def training_points(metrics: Mapping[str, Any], max_points: int) -> list[TrainingPoint]:
     """Return the history of a training as at most `max_points` points, each of which combines rounds in a row.
 
-    `metrics` are those of a model's metadata.
+    `metrics` is a part of a model's metadata.
     """
     history: Sequence[Mapping[str, Any]] = metrics.get("history", ())
     length = max(1, -(-len(history) // max_points))
@@ -173,7 +173,7 @@ def training_points(metrics: Mapping[str, Any], max_points: int) -> list[Trainin
 
 
 def list_stage_times(metrics: Mapping[str, Any]) -> list[Bar]:
-    """Return a bar for the time of each stage of a run, in order; `metrics` are those of a model's metadata."""
+    """Return a bar for the time of each stage of a run, in order; `metrics` is a part of a model's metadata."""
     stages = [(str(entry["stage"]), float(entry["seconds"])) for entry in metrics.get("stages", ())]
     longest = max((seconds for _, seconds in stages), default=0) or 1
     return [Bar(stage, duration(seconds), seconds / longest) for stage, seconds in stages]
@@ -182,7 +182,7 @@ def list_stage_times(metrics: Mapping[str, Any]) -> list[Bar]:
 def read_score_curves(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
     """Return the evaluations during a training: the progress at each, in positions, and the scores of each set by name.
 
-    A set has a score for each evaluation; None if it was not evaluated then. `metrics` are those of a model's metadata.
+    A set has a score for each evaluation; None if it was not evaluated then. `metrics` is a part of a model's metadata.
     """
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
@@ -193,12 +193,7 @@ def read_score_curves(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, 
 def read_held_out_losses(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
     """Return the measurements of the loss on held-out text: the progress at each, in positions, and the loss at each.
 
-    `metrics` are those of a model's metadata.
+    `metrics` is a part of a model's metadata.
     """
     measured = [entry for entry in metrics.get("history", ()) if "held_out_loss" in entry]
     return [entry["progress"] for entry in measured], [entry["held_out_loss"] for entry in measured]
-
-
-def _plural(n: int, noun: str) -> str:
-    """Return a number with a noun in the singular or plural: "1 epoch", "2 epochs"."""
-    return f"{number(n)} {noun}{'s' * (n != 1)}"

@@ -193,10 +193,8 @@ def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
         If UMAP is not installed.
     """
     if len(units) <= NEIGHBOURS:
-        raise ParameterError(
-            f"map_method='umap' needs more than {NEIGHBOURS} words; there are {len(units)}.",
-            "Give more map_words, or map_method='graph'.",
-        )
+        problem = f"map_method='umap' needs more than {NEIGHBOURS} words; there are {len(units)}."
+        raise ParameterError(problem, "Give more map_words, or map_method='graph'.")
     umap = needed("umap", "umap")
     reducer = umap.UMAP(n_neighbors=NEIGHBOURS, metric="cosine", random_state=_SEED, n_jobs=1)
     return np.asarray(reducer.fit_transform(units), np.float32), (

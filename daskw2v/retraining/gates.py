@@ -26,6 +26,11 @@ _FREQUENT = 300  # most frequent words, whose neighbours are compared
 COLUMNS = ("", "gate", "found")  # headings of `Verdict.rows`
 
 
+def _share(default: float | None, help: str) -> Any:
+    """Return the field of a bound in 0..1; None disables the gate."""
+    return setting(default, help, number(0, 1), optional=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gates(Settings):
     """Requirements for a new version. None disables a gate. A first version is not compared with a served one.
@@ -45,46 +50,28 @@ class Gates(Settings):
     min_score: Mapping[str, float] = setting(
         {}, "lowest score of evaluation sets, by kind and name, such as similarity/ws353", numbers(-1, 1)
     )
-    max_drop: float | None = setting(
-        0.1, "largest drop of a set's score, as a share of the published version's score", number(0, 1), optional=True
+    max_drop: float | None = _share(0.1, "largest drop of a set's score, as a share of the published version's score")
+    min_coverage: float | None = _share(
+        None, "lowest coverage of each set: the share of its items whose words are known"
     )
-    min_coverage: float | None = setting(
-        None, "lowest coverage of each set: the share of its items whose words are known", number(0, 1)
+    max_coverage_drop: float | None = _share(
+        0.05, "largest drop of a set's coverage, as a share of the published version's coverage"
     )
-    max_coverage_drop: float | None = setting(
-        0.05,
-        "largest drop of a set's coverage, as a share of the published version's coverage",
-        number(0, 1),
-        optional=True,
-    )
-    min_kept: float | None = setting(
+    min_kept: float | None = _share(
         0.9,
         "lowest share of the published version's words that the new version still has, weighted by their old counts",
-        number(0, 1),
-        optional=True,
     )
-    max_unknown: float | None = setting(
-        0.2,
-        "largest share of the new text's tokens whose word the published version does not know",
-        number(0, 1),
-        optional=True,
+    max_unknown: float | None = _share(
+        0.2, "largest share of the new text's tokens whose word the published version does not know"
     )
-    max_shift: float | None = setting(
-        0.6,
-        "largest total variation distance between word frequencies of the new text and of the published version",
-        number(0, 1),
-        optional=True,
+    max_shift: float | None = _share(
+        0.6, "largest total variation distance between word frequencies of the new text and of the published version"
     )
-    min_stability: float | None = setting(
-        0.2,
-        "lowest share of frequent words' ten nearest neighbours that the published version has, too",
-        number(0, 1),
-        optional=True,
+    min_stability: float | None = _share(
+        0.2, "lowest share of frequent words' ten nearest neighbours that the published version has, too"
     )
-    max_zero: float | None = setting(0.0, "largest share of words with a zero vector", number(0, 1), optional=True)
-    max_long: float | None = setting(
-        0.001, "largest share of words with a vector that is too long", number(0, 1), optional=True
-    )
+    max_zero: float | None = _share(0.0, "largest share of words with a zero vector")
+    max_long: float | None = _share(0.001, "largest share of words with a vector that is too long")
     times_median: float = setting(
         20.0, "length above which a vector is too long, in multiples of the median length", number(1, open_low=True)
     )
@@ -188,14 +175,12 @@ def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
     """
     names = {f"{kind}/{name}" for kind, urls in sets.items() for name in urls_by_name(kind, urls)}
     if unknown := sorted(gates.min_score.keys() - names):
-        raise ParameterError(
-            f"min_score asks for {', '.join(unknown)}, which will not be evaluated.",
-            f"Give these evaluation sets, or choose among those given: {', '.join(sorted(names)) or 'none'}.",
-        )
+        problem = f"min_score asks for {', '.join(unknown)}, which will not be evaluated."
+        choices = ", ".join(sorted(names)) or "none"
+        raise ParameterError(problem, f"Give these evaluation sets, or choose among those given: {choices}.")
     if gates.min_coverage is not None and not names:
-        raise ParameterError(
-            f"min_coverage={gates.min_coverage} needs an evaluation set.", "Give one, or leave min_coverage out."
-        )
+        problem = f"min_coverage={gates.min_coverage} needs an evaluation set."
+        raise ParameterError(problem, "Give one, or leave min_coverage out.")
 
 
 def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, novelty: Novelty | None = None) -> Verdict:
@@ -213,11 +198,8 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
         Difference of the new text from the served version's text; None without new text.
     """
     lengths, loss = _measure_lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
-    results = [
-        _make_gate("loss", "mean loss of a pair", loss),
-        *_judge_lengths(gates, lengths),
-        *_judge_scores(gates, new.scores),
-    ]
+    results = [_make_gate("loss", "mean loss of a pair", loss), *_judge_lengths(gates, lengths)]
+    results += _judge_scores(gates, new.scores)
     if novelty is not None:
         results += _judge_novelty(gates, novelty)
     if published is not None:
@@ -231,9 +213,8 @@ def _judge_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
     finite = lengths[np.isfinite(lengths)]
     yield _require_at_most("finite", "vectors that are not finite", len(lengths) - len(finite), 0)
     if gates.max_zero is not None:
-        yield _require_at_most(
-            "max_zero", "share of vectors that are zero", _compute_share(lengths == 0), gates.max_zero
-        )
+        share = _compute_share(lengths == 0)
+        yield _require_at_most("max_zero", "share of vectors that are zero", share, gates.max_zero)
     if gates.max_long is not None:
         positive = finite[finite > 0]
         longest = gates.times_median * float(np.median(positive)) if len(positive) else math.nan
@@ -270,9 +251,8 @@ def _judge_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[st
             ("max_coverage_drop", "items known", gates.max_coverage_drop, score and score.coverage, old_score.coverage),
         ):
             if drop is not None and old is not None:
-                yield _require_at_least(
-                    f"{field} {name}", f"{what} (published: {old:.4g})", value, old - drop * abs(old)
-                )
+                what = f"{what} (published: {old:.4g})"
+                yield _require_at_least(f"{field} {name}", what, value, old - drop * abs(old))
 
 
 def _judge_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool) -> Iterator[Gate]:
@@ -318,16 +298,14 @@ def _compute_share(which: npt.NDArray[np.bool_]) -> float:
 
 def _require_at_least(name: str, what: str, value: float | None, bound: float) -> Gate:
     """Return a gate that a value passes if it is at least `bound`; `what` describes the value."""
-    return _make_gate(
-        name, what, value, bound, passed=value is not None and value >= bound, required=f"at least {bound:.4g}"
-    )
+    passed = value is not None and value >= bound
+    return _make_gate(name, what, value, bound, passed=passed, required=f"at least {bound:.4g}")
 
 
 def _require_at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
     """Return a gate that a value passes if it is at most `bound`; `what` describes the value."""
-    return _make_gate(
-        name, what, value, bound, passed=value is not None and value <= bound, required=f"at most {bound:.4g}"
-    )
+    passed = value is not None and value <= bound
+    return _make_gate(name, what, value, bound, passed=passed, required=f"at most {bound:.4g}")
 
 
 def _make_gate(

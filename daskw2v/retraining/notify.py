@@ -5,24 +5,68 @@ Notices are sent after the outcome is final. A notice that fails is reported and
 The file for Prometheus has the outcome as metrics in Prometheus' text format: node_exporter's textfile collector reads
 the files `*.prom` of a folder. All series have the label `work`, which distinguishes the work directories of one
 machine; each work directory has another file.
+
+URL and headers of a webhook may contain secrets, so messages name only the host and the HTTP status. The body of the
+response is not read, redirects are not followed, and the timeout covers the whole request.
 """
 
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
+from time import sleep
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
 from daskw2v.models.stored.files import open_for_writing
 from daskw2v.retraining.outcome import Outcome, Summary
-from daskw2v.retraining.webhook import are_headers, is_webhook, post_json
+from daskw2v.store.retries import call_in_time
 from daskw2v.store.urls import is_location, make_absolute
 
-_WEBHOOK = Constraint(is_webhook, "an http or https URL with a host, without user name and password")
-_HEADERS = Constraint(are_headers, "a mapping of header names to texts of one line", dict)
+_SCHEMES = ("http", "https")
+# Without handlers for redirects, files and FTP
+_HANDLERS = ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts; the last one repeats
+_RETRIED = {408, 425, 429}  # client errors that are retried, besides all server errors
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
+
+
+def _is_webhook(value: Any) -> bool:
+    """Return whether a value is an http or https URL with a host, without user name and password."""
+    with suppress(ValueError):  # invalid port or IPv6 address
+        if isinstance(value, str) and re.fullmatch(r"[\x21-\x7e]+", value):
+            parts = urlsplit(value)
+            return parts.scheme in _SCHEMES and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    return False
+
+
+def _are_headers(value: Any) -> bool:
+    """Return whether a value is a mapping of valid HTTP header names to valid header values."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and _NAME.fullmatch(name) and isinstance(text, str) and _VALUE.fullmatch(text)
+        for name, text in value.items()
+    )
+
+
+_WEBHOOK = Constraint(_is_webhook, "an http or https URL with a host, without user name and password")
+_HEADERS = Constraint(_are_headers, "a mapping of header names to texts of one line", dict)
 _TEXTFILE = Constraint(
     lambda v: is_location(v) and os.fspath(v).endswith(".prom") and "://" not in os.fspath(v),
     "a path on this machine that ends in .prom",
@@ -88,7 +132,7 @@ def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[st
         problems.append(_write_file(notices.textfile, format_metrics(summary).encode(errors="replace"), None))
     if notices.webhook is not None:
         timeout, tries = notices.webhook_timeout, notices.webhook_tries
-        problems.append(post_json(notices.webhook, content, notices.webhook_headers, timeout, tries))
+        problems.append(_post_json(notices.webhook, content, notices.webhook_headers, timeout, tries))
     return [problem for problem in problems if problem is not None]
 
 
@@ -142,3 +186,69 @@ def _list_gauges(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str,
 def _format_value(value: float) -> str:
     """Return a number in Prometheus' text format."""
     return "NaN" if math.isnan(value) else {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, repr(float(value)))
+
+
+def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
+    """Post JSON to a URL, with retries after timeouts and server errors; return the problem, or None.
+
+    The host may receive the JSON more than once.
+
+    Parameters
+    ----------
+    url, headers
+        A URL that passes `_is_webhook`, and headers that pass `_are_headers`.
+    content
+        The JSON.
+    timeout
+        Seconds for each attempt, from name lookup to status.
+    tries
+        Number of attempts.
+
+    Returns
+    -------
+    str or None
+        The problem, without secrets; None on success.
+    """
+    request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
+    problem, retry = _try_post(request, timeout)
+    for attempt in range(tries - 1):
+        if retry:
+            sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+            problem, retry = _try_post(request, timeout)
+    return None if problem is None else f"The webhook at {urlsplit(url).hostname} {problem}."
+
+
+def _try_post(request: Request, timeout: float) -> tuple[str | None, bool]:
+    """Send a request once; return the problem, or None, and whether to retry."""
+    try:
+        status = call_in_time(_send, (request, timeout), timeout)  # the socket's timeout restarts with each byte
+    except (OSError, HTTPException, ValueError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        return f"was not reached ({_name_error(reason)})", not isinstance(error, ValueError)
+    if 200 <= status < 300:
+        return None, False
+    if 300 <= status < 400:
+        return f"answered {status}: redirects are not followed", False
+    return f"answered {status}", status >= 500 or status in _RETRIED
+
+
+def _send(request: Request, timeout: float) -> int:
+    """Send a request; return the HTTP status of the response, whose body is not read."""
+    opener = OpenerDirector()
+    for handler in _HANDLERS:
+        opener.add_handler(handler())
+    try:
+        with opener.open(request, timeout=timeout) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+def _name_error(reason: object) -> str:
+    """Return a name of an error without its text, which may contain the URL or data of the host."""
+    if isinstance(reason, TimeoutError):
+        return "no answer in time"
+    code = reason.errno if isinstance(reason, OSError) else None
+    known = f": {os.strerror(code)}" if type(code) is int and code > 0 else ""
+    return f"{type(reason).__name__}{known}"

@@ -28,19 +28,11 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import (
-    BusyError,
-    Daskw2vError,
-    FrozenError,
-    InputError,
-    ParameterError,
-    SupersededError,
-    counted,
-)
+from daskw2v.errors import BusyError, Daskw2vError, FrozenError, InputError, ParameterError, SupersededError, counted
 from daskw2v.evaluation import Score
 from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
-from daskw2v.models.index.build import index_version
+from daskw2v.models.index.vectors import index_version
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import assign_stable_ids, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import FOLDER, RUN, Version, next_version, parse_number, parse_run_id
@@ -49,12 +41,11 @@ from daskw2v.models.versions.state import read_history, read_state
 from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
-from daskw2v.retraining.changes import Changes, compare_sources
 from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, evaluate_sets, judge, measure_novelty
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
-from daskw2v.retraining.policy import Policy
+from daskw2v.retraining.policy import Changes, Policy, compare_sources
 from daskw2v.sampling.excerpt import Range, find_block_ranges, make_excerpt
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold, hold_run
@@ -85,7 +76,7 @@ class RunText(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """The result of a run; the fields are those of `Summary`."""
+    """The result of a run; the fields are as in `Summary`."""
 
     outcome: Outcome
     message: str
@@ -122,7 +113,7 @@ def retrain(
         All the text, as in `train`. Files that are no longer listed are no longer counted. Text that is in no file is
         new where it differs from the text before: a partition, or about 32 MB of text of this process.
     work, params, resources, client, listener, callbacks, **settings
-        As in `train`; only `work` is required. Params other than those of the served version train from scratch, on
+        As in `train`; only `work` is required. Params other than the served version's train from scratch, on
         all text.
     policy
         Text to train on, and how to train.
@@ -157,52 +148,24 @@ def retrain(
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
     _check_settings(params, resources, policy, gates, notices)
-    store = request.open_store(work)
-    started, clock, key = datetime.now(UTC), time.monotonic(), uuid.uuid4().hex
-
-    def conclude(result: RunResult, listen: Listener) -> Summary:
-        summary = _summarize(result, store, started, time.monotonic() - clock)
-        for problem in send_notices(summary, notices, resources.storage_options):
-            listen(Progress("notify", 0, 0, "notices", message=problem))
-        return summary
-
+    store, key = request.open_store(work), uuid.uuid4().hex
+    send = partial(send_notices, notices=notices, storage_options=resources.storage_options)
+    summarize = partial(_summarize, store, datetime.now(UTC), time.monotonic(), send)
     with listening(listener) as listen:
         try:
             what = f"the retraining in {store.url}"
             with hold(store, "retrain", what, taken_over=partial(fence_versions, store)) as lease:
-                guarded, listen_guarded = lease.guard(store), lease.guarding(listen)
-                settled = settled_params(request.settled(guarded, listen_guarded))
-                run = RetrainingRun(
-                    request.inputs,
-                    guarded,
-                    settled,
-                    resources,
-                    policy,
-                    gates,
-                    full,
-                    listen_guarded,
-                    request.callbacks,
-                    key,
-                )
-                result = run.run(client)
-                summary = conclude(result, listen)
-                if result.outcome is Outcome.PUBLISHED:
+                guarded, heard = lease.guard(store), lease.guarding(listen)
+                settled, calls = settled_params(request.settled(guarded, heard)), request.callbacks
+                run = RetrainingRun(request.inputs, guarded, settled, resources, policy, gates, full, heard, calls, key)
+                summary = summarize(run.run(client), listen)
+                if summary.outcome is Outcome.PUBLISHED:
                     record(guarded, summary)
-                return summary
         except Exception as error:
-            outcome = Outcome.BUSY if isinstance(error, BusyError) else Outcome.FAILED
-            message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-            try:
-                served = _served_by(store, key)
-            except Daskw2vError:
-                served = None
-                message = f"{message.rstrip('.')}. The store does not say whether the new version is served."
-            if served is not None:
-                outcome, message = Outcome.PUBLISHED, f"{served} is served. After that: {message}"
-            summary = conclude(RunResult(outcome, message, served), listen)
-            if outcome is Outcome.FAILED:
+            summary = summarize(_result_of_error(error, store, key), listen)
+            if summary.outcome is Outcome.FAILED:
                 raise
-            return summary
+    return summary
 
 
 def _check_settings(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
@@ -211,32 +174,52 @@ def _check_settings(params: Params, resources: Resources, policy: Policy, gates:
         check_type(cls.__name__.lower(), settings, cls, f"daskw2v.{cls.__name__}(...)")
     for name in ("base_model", "base_matrix"):
         if (value := params.flat().get(name)) is not None:
-            raise ParameterError(
-                f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
-                f"Leave {name} out, or use it in training.",
-            )
+            problem = f"{name}={value!r} cannot be used in retraining, which starts from the served version."
+            raise ParameterError(problem, f"Leave {name} out, or use it in training.")
     if (frozen := get_frozen_words(params)) is not None:
-        raise ParameterError(
-            f"frozen_words={frozen!r} cannot be used in retraining: each version starts from the one "
-            "before it, and is rotated as a whole.",
-            "Leave frozen_words out, or use it in training; the policy's anchor holds known words back.",
-        )
+        reason = "each version starts from the one before it, and is rotated as a whole"
+        problem = f"frozen_words={frozen!r} cannot be used in retraining: {reason}."
+        remedy = "Leave frozen_words out, or use it in training; the policy's anchor holds known words back."
+        raise ParameterError(problem, remedy)
     if resources.word_losses:
-        raise ParameterError(
-            "word_losses=True: retraining does not store losses of words.", "Leave it out, or use it in training."
-        )
+        problem = "word_losses=True: retraining does not store losses of words."
+        raise ParameterError(problem, "Leave it out, or use it in training.")
     check_gates(gates, resources.eval_sets)
     if policy.index:
         needed("usearch", "ann")
 
 
-def _summarize(result: RunResult, store: Store, started: datetime, seconds: float) -> Summary:
-    """Return the summary of a run with this result, start and duration."""
-    values = result._asdict()
+def _result_of_error(error: Exception, store: Store, key: str) -> RunResult:
+    """Return the result of a run, by its key in the history, that ended by an error, perhaps after it published."""
+    outcome = Outcome.BUSY if isinstance(error, BusyError) else Outcome.FAILED
+    message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
+    try:
+        served = _served_by(store, key)
+    except Daskw2vError:
+        served = None
+        message = f"{message.rstrip('.')}. The store does not say whether the new version is served."
+    if served is not None:
+        outcome, message = Outcome.PUBLISHED, f"{served} is served. After that: {message}"
+    return RunResult(outcome, message, served)
+
+
+def _summarize(
+    store: Store,
+    started: datetime,
+    clock: float,
+    send: Callable[[Summary], list[str]],
+    result: RunResult,
+    hear: Listener,
+) -> Summary:
+    """Return the summary of a run that started at this time, and by this clock, and send its notices by `send`."""
+    values, seconds = result._asdict(), time.monotonic() - clock
     with suppress(Daskw2vError):  # the store itself may have failed
         if (served := served_version(store)) is not None:
             values |= {"served": served.name, "served_since": served.created}
-    return Summary(work=store.url, started=started, seconds=seconds, **values)
+    summary = Summary(work=store.url, started=started, seconds=seconds, **values)
+    for problem in send(summary):
+        hear(Progress("notify", 0, 0, "notices", message=problem))
+    return summary
 
 
 @dataclass(frozen=True)
@@ -330,17 +313,12 @@ class RetrainingRun:
         return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
     def _find_last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last among those that are not damaged; None without one."""
+        """Return the version that was served last of all that are not damaged; None without one."""
         intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((intact[name] for name in list_served(self._models) if name in intact), None)
 
     def _train(
-        self,
-        client: Client,
-        now: list[Source],
-        served: Version | None,
-        base: str | None,
-        damaged: Collection[str],
+        self, client: Client, now: list[Source], served: Version | None, base: str | None, damaged: Collection[str]
     ) -> RunResult:
         """Train a version on the files `now`, check and publish it; return the result.
 
@@ -368,17 +346,15 @@ class RetrainingRun:
         run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
         with hold_run(self.work, run_id, partial(fence_versions, self.work)) as lease:
-            guarded = replace(
-                self, params=asked_params, work=lease.guard(self.work), listener=lease.guarding(self.listener)
-            )
+            work, heard = lease.guard(self.work), lease.guarding(self.listener)
+            guarded = replace(self, params=asked_params, work=work, listener=heard)
             version = next_version(guarded._models, run_id, damaged)
             if (guarded._models / version).read_manifest() is None:
                 guarded._drop_candidates(run_id)
                 candidate = guarded._candidates / run_id
                 write_version(candidate, run.guarded(lease), client, guarded.listener)
-                stopped = guarded._check_and_write(
-                    client, version, candidate, served, RunText(corpus, vocabulary, changes, unread)
-                )
+                run_text = RunText(corpus, vocabulary, changes, unread)
+                stopped = guarded._check_and_write(client, version, candidate, served, run_text)
                 if stopped is not None:
                     self.callbacks.ended(guarded.listener)
                     return stopped
@@ -398,7 +374,7 @@ class RetrainingRun:
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
     ) -> RunResult | None:
         """Check a candidate, and write it as the finished version `version`; return the result if a gate stops it."""
-        home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
+        folder, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
         figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
@@ -420,12 +396,12 @@ class RetrainingRun:
         if served_vectors is not None and self.policy.align and served_vectors.vector_size == new.vector_size:
             alignment = find_alignment(new, served_vectors)
         self._report("publish", f"writing {version}")
-        write_aligned(client, candidate, home, alignment)
-        write_phrases(home, self.work, corpus)
-        write_tokenizer(home, self.work, self.params)
+        write_aligned(client, candidate, folder, alignment)
+        write_phrases(folder, self.work, corpus)
+        write_tokenizer(folder, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
-        write_ids(home, assign_stable_ids(earlier, new.vocabulary))
+        write_ids(folder, assign_stable_ids(earlier, new.vocabulary))
         recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),
@@ -437,7 +413,7 @@ class RetrainingRun:
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
         }
-        finish_version(client, home, {**new.metadata, RECORD: recorded})
+        finish_version(client, folder, {**new.metadata, RECORD: recorded})
         return None
 
     def _find_blocks(self, changes: Changes) -> set[str]:
@@ -447,7 +423,7 @@ class RetrainingRun:
         return {block.key for block in blocks}
 
     def _serve(self, version: str, base: str | None) -> tuple[Outcome, str]:
-        """Serve a version in place of `base`; return the outcome, and say it.
+        """Serve a version instead of `base`; return the outcome, and a sentence on it.
 
         It is not served if it is to be staged, if the versions are frozen, or if another one than `base` is served.
         """
@@ -507,7 +483,7 @@ class RetrainingRun:
         return evaluate_sets(vectors, self.resources)
 
     def _can_extend(self, version: Version) -> bool:
-        """Return whether the run starts from a version, as this has the same Params, apart from those of the policy."""
+        """Return whether the run starts from a version, as this has the same Params, apart from the policy's."""
         if self.full:
             return False
         version_params = version.manifest.get(RECORD, version.manifest)["params"]

@@ -361,9 +361,8 @@ def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.
             content, stored = content[:-CRC], content[-CRC:].tobytes()
             computed = google_crc32c.value(content).to_bytes(CRC, "little")
             if computed != stored:  # Zarr's own message
-                raise ValueError(
-                    f"Stored and computed checksum do not match. Stored: {stored!r}. Computed: {computed!r}."
-                )
+                values = f"Stored: {stored!r}. Computed: {computed!r}."
+                raise ValueError(f"Stored and computed checksum do not match. {values}")
         else:
             check_packed(content, chunk.nbytes)
             blosc.decompress(content, chunk)

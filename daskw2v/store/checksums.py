@@ -35,7 +35,7 @@ from daskw2v.store.limits import parse_json
 
 METADATA = "zarr.json"
 CHECKSUM = "seal"  # key of the checksum in JSON
-PLACE = "place"  # attribute with the location of a node
+LOCATION = "place"  # attribute with the location of a node
 FOREIGN = "is of another place, version or attempt"
 CHUNKS = "/c/"  # between the path of an array and the number of a chunk
 CRC, _ENTRY = 4, 16  # bytes of a checksum, and of an entry of a shard's index: offset and length
@@ -194,7 +194,7 @@ class NodeLocations:
             If the metadata are of another location or version.
         """
         node = key.rpartition("/")[0]
-        location = values["attributes"].get(PLACE)
+        location = values["attributes"].get(LOCATION)
         if not node:
             self._attempt = str(location.get("attempt", "")) if isinstance(location, dict) else ""
             self._is_attempt_known = True
@@ -250,7 +250,7 @@ class NodeLocations:
 
 def _add_location(values: dict[str, Any], location: dict[str, str]) -> bytes:
     """Return metadata as JSON with a location as an attribute."""
-    values["attributes"] = {**values.get("attributes", {}), PLACE: location}
+    values["attributes"] = {**values.get("attributes", {}), LOCATION: location}
     return json.dumps(values).encode()
 
 

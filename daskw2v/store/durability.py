@@ -194,10 +194,8 @@ def is_local(folder: str) -> bool:
         path = os.path.realpath(folder, strict=True)
     except OSError:  # without /proc; without the folder
         return False
-    return next(
-        (mounted[parent] in _SYNCFS_FILESYSTEMS for parent in (path, *_list_parents(path)) if parent in mounted),
-        False,
-    )
+    filesystems = (mounted[parent] for parent in (path, *_list_parents(path)) if parent in mounted)
+    return next(filesystems, None) in _SYNCFS_FILESYSTEMS
 
 
 def _list_parents(path: str) -> list[str]:

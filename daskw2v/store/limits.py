@@ -66,9 +66,8 @@ def check_name(name: str) -> None:
     """
     forbidden = ("://", "::", "\0", "\\", ":") if sys.platform == "win32" else ("://", "::", "\0")
     if name.startswith("/") or ".." in name.split("/") or any(part in name for part in forbidden):
-        raise StoreError(
-            f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
-        )
+        problem = f"{name!r} leads out of its folder."
+        raise StoreError(problem, "Whoever wrote that name meant no good: do not use what holds it.")
     if _SURROGATE.search(name):
         raise StoreError(f"{name!r} is no name of a file.", "Do not use what holds it.")
 

@@ -35,9 +35,8 @@ def check_literal(fs: Any, path: str) -> None:
     split = getattr(fs, "split_path", None)
     base_path = path if split is None else "/".join(filter(None, split(path)[:2]))
     if len(base_path) < len(path.rstrip("/")) and path.startswith(base_path):
-        raise StoreError(
-            f"The store takes {path!r} for a version of {base_path!r}.", "Give a URL without such an end of a name."
-        )
+        problem = f"The store takes {path!r} for a version of {base_path!r}."
+        raise StoreError(problem, "Give a URL without such an end of a name.")
 
 
 def remove(fs: Any, path: str) -> None:

@@ -19,7 +19,7 @@ from zarr.errors import ContainsGroupError
 
 from daskw2v.errors import DamageError, FormatError, StoreError
 from daskw2v.store import durability, literal
-from daskw2v.store.checksums import CHECKSUM, FOREIGN, PLACE, compute_checksum, retry_damaged
+from daskw2v.store.checksums import CHECKSUM, FOREIGN, LOCATION, compute_checksum, retry_damaged
 from daskw2v.store.folder import Folder
 from daskw2v.store.limits import MAX_MANIFEST, check_file, check_links, check_name, parse_json, refused
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
@@ -323,13 +323,11 @@ class Store:
         if checksum is not None and not newer and checksum != compute_checksum(values):
             raise DamageError.of(url, "is not what was written")
         if version != FORMAT_VERSION:
-            raise FormatError(
-                f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}.",
-                "Open it with the daskw2v that wrote it, or give another work directory.",
-            )
+            problem = f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}."
+            raise FormatError(problem, "Open it with the daskw2v that wrote it, or give another work directory.")
         if checksum is None:
             raise DamageError.of(url, "has no checksum")
-        path = values.pop(PLACE, "")
+        path = values.pop(LOCATION, "")
         if path and not url.endswith(f"/{path}"):
             raise DamageError.of(url, FOREIGN)
         return values
@@ -349,7 +347,7 @@ class Store:
 
     def _encode_manifest(self, values: dict[str, Any], name: str, *, portable: bool = False) -> bytes:
         """Return the content of a manifest, with its checksum and its location, which is the end of its path."""
-        location = {PLACE: name if portable else f"{self.name}/{name}"}
+        location = {LOCATION: name if portable else f"{self.name}/{name}"}
         values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values, **location}, allow_nan=False))
         return json.dumps({**values, CHECKSUM: compute_checksum(values)}, indent=1).encode()
 
@@ -390,9 +388,8 @@ class Store:
         try:
             return zarr.create_group(self._zarr_store(attempt=attempt), zarr_format=3, attributes=attributes)
         except ContainsGroupError:
-            raise StoreError(
-                f"Another process has created {self.url} at the same time.", "Let one of the two go on."
-            ) from None
+            problem = f"Another process has created {self.url} at the same time."
+            raise StoreError(problem, "Let one of the two go on.") from None
 
     def open_group(self, *, writable: bool = False) -> zarr.Group:
         """Return the Zarr group in this folder, read-only unless `writable`.

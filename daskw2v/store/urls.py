@@ -53,10 +53,8 @@ def make_absolute(url: str) -> str:
         return url
     path = os.path.expanduser(url).replace(os.sep, "/")
     if path.startswith("~"):
-        raise ParameterError(
-            f"No home directory is known for {url!r}.",
-            f"Set HOME, or give the path without ~; ./{path} names what is called so here.",
-        )
+        problem = f"No home directory is known for {url!r}."
+        raise ParameterError(problem, f"Set HOME, or give the path without ~; ./{path} names what is called so here.")
     return os.path.abspath(path).replace(os.sep, "/")
 
 
@@ -85,9 +83,8 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             "'daskw2v[hub]'.",
         ) from error
     except ValueError as error:
-        raise ParameterError(
-            f"A URL of {protocol}:// cannot be opened: {error}.", "Give a path, or a URL of a protocol of fsspec."
-        ) from error
+        problem = f"A URL of {protocol}:// cannot be opened: {error}."
+        raise ParameterError(problem, "Give a path, or a URL of a protocol of fsspec.") from error
     return fs, path
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from daskw2v.cli import demo, main
 from daskw2v.config.params import Params
-from daskw2v.evaluation.catalogue import DATASETS
+from daskw2v.evaluation.datasets import DATASETS
 from daskw2v.store.storage import Store
 from daskw2v.training import warm_up
 from tests.support.command_line import invoke

@@ -22,9 +22,8 @@ import daskw2v
 from daskw2v import errors
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.follower import Follower
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import KINDS
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import Codebook

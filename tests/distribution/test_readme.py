@@ -25,7 +25,7 @@ import pytest
 from daskw2v import Params, Resources
 from daskw2v.cli import main
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.catalogue import DATASETS
+from daskw2v.evaluation.datasets import DATASETS
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import DEVICES

@@ -11,8 +11,7 @@ import pytest
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation import datasets
-from daskw2v.evaluation.catalogue import DATASETS, Kind
-from daskw2v.evaluation.datasets import unpack
+from daskw2v.evaluation.datasets import DATASETS, Kind, unpack
 
 
 @pytest.fixture

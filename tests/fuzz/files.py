@@ -29,7 +29,7 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.table import TableFeatures, check_table, read_table
-from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
+from daskw2v.models.formats.fasttext import write_fasttext, write_quantized
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.features import FeatureVectors

@@ -16,8 +16,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import Daskw2vError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.index.build import build_index
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import (
     assign_stable_ids,

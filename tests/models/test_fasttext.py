@@ -10,8 +10,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import layout
-from daskw2v.models.formats.fasttext import model as module
+from daskw2v.models.formats import fasttext as module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
@@ -304,5 +303,5 @@ def test_words__are_read_in_blocks(remaining):
     words = [b"a" * n + b"\xc3\xa9" for n in lengths]
     written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
     f = io.BytesIO(written)
-    assert layout.read_words(f, "url", len(words)) == ([word.decode() for word in words], list(range(len(words))))
+    assert module.read_words(f, "url", len(words)) == ([word.decode() for word in words], list(range(len(words))))
     assert f.read() == b"rest"

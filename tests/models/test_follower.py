@@ -12,8 +12,7 @@ import pytest
 import daskw2v
 from daskw2v.errors import DamageError, ParameterError, StoreError
 from daskw2v.models.follower import Follower
-from daskw2v.models.index.build import build_index
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import finish_tables, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows

@@ -10,9 +10,8 @@ from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.search import bounds, bounds_reference
 from daskw2v.models.index import kinds
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import Int8Index, quantize_queries, quantize_vectors
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.stored import blocks
 from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.index_files import IndexSummary, describe_file, write_index

@@ -10,9 +10,8 @@ import pytest
 
 import daskw2v
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import EFFORT, KINDS, GraphIndex
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import index_files
 from daskw2v.models.stored.blocks import normalize_rows

@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Vectors, export, import_vectors
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import model as module
+from daskw2v.models.formats import fasttext as module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.quantization import Codebook, CodedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -6,9 +6,8 @@ import pytest
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.kernels import search
 from daskw2v.models.index import kinds
-from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import BinaryIndex, ProductIndex
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.stored import blocks
 from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.quantization import CENTROIDS, find_centroids

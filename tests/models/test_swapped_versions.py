@@ -10,8 +10,7 @@ import zarr
 
 from daskw2v import Vectors
 from daskw2v.errors import DamageError
-from daskw2v.models.index.build import build_index
-from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.index.vectors import IndexedVectors, build_index
 from daskw2v.models.stored.store import (
     finish,
     finish_tables,
@@ -24,7 +23,7 @@ from daskw2v.models.stored.store import (
 )
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions.versions import Versions, publish
-from daskw2v.store.checksums import PLACE, compute_checksum
+from daskw2v.store.checksums import LOCATION, compute_checksum
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -162,7 +161,7 @@ def test_verify__misses_the_checksums_of_a_table(models):
     """A declaration of a table that arrives late replaces the metadata of the finished one."""
     file = models / NAMES[0] / "output" / "zarr.json"
     values = json.loads(file.read_text())
-    del values["attributes"][PLACE]["chunks"], values["attributes"]["seal"]
+    del values["attributes"][LOCATION]["chunks"], values["attributes"]["seal"]
     values["attributes"]["seal"] = compute_checksum(values)
     file.write_text(json.dumps(values))
     (damage,) = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
@@ -198,7 +197,7 @@ def make_old(version):
     for file in version.rglob("*.json"):
         values = json.loads(file.read_text())
         holder = values["attributes"] if file.name == "zarr.json" else values
-        for name in ("seal", PLACE, *(["attempt"] if file.name != "zarr.json" else [])):
+        for name in ("seal", LOCATION, *(["attempt"] if file.name != "zarr.json" else [])):
             holder.pop(name, None)
         holder["seal"] = compute_checksum(values)
         file.write_text(json.dumps(values))

@@ -14,7 +14,7 @@ import pytest
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.alignment import Alignment
-from daskw2v.retraining import webhook
+from daskw2v.retraining import notify
 from daskw2v.retraining.gates import Gate, Verdict
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
@@ -219,7 +219,7 @@ def listener(monkeypatch):
 def pauses(monkeypatch):
     """The pauses between tries, which are not made."""
     made = []
-    monkeypatch.setattr(webhook, "sleep", made.append)
+    monkeypatch.setattr(notify, "sleep", made.append)
     return made
 
 

@@ -25,7 +25,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import datasets
-from daskw2v.evaluation.catalogue import DATASETS
+from daskw2v.evaluation.datasets import DATASETS
 from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.sequences.edges import read_edges

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskw2v.errors import DamageError
 from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_array, write_rows
-from daskw2v.store.checksums import PLACE, compute_checksum
+from daskw2v.store.checksums import LOCATION, compute_checksum
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.verification import find_damage
 from tests.support.one_shard import write_shard
@@ -157,7 +157,7 @@ def test_arrays__without_locations_are_read(home):
     for file in files_of(home):
         if file.name == "zarr.json":
             values = json.loads(file.read_text())
-            del values["attributes"][PLACE], values["attributes"]["seal"]
+            del values["attributes"][LOCATION], values["attributes"]["seal"]
             values["attributes"]["seal"] = compute_checksum(values)
             file.write_text(json.dumps(values))
     store = Store(str(home / "attempt0" / "0"))
@@ -181,7 +181,7 @@ def test_place__of_another_form_is_refused(home, place):
     file = home / "attempt0" / "0" / "plain" / "zarr.json"
     values = json.loads(file.read_text())
     del values["attributes"]["seal"]
-    values["attributes"][PLACE] = place
+    values["attributes"][LOCATION] = place
     values["attributes"]["seal"] = compute_checksum(values)
     file.write_text(json.dumps(values))
     with pytest.raises(DamageError, match=r"attempt0/0/plain"):

@@ -17,7 +17,7 @@ from distributed import Client
 
 from daskw2v import Gates, Params, Policy, Resources, Vectors, Versions, export, retrain, train
 from daskw2v.errors import Daskw2vError
-from daskw2v.models.index.build import build_index
+from daskw2v.models.index.vectors import build_index
 from daskw2v.store import durability, lease
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
+from daskw2v.models.formats.fasttext import write_fasttext, write_quantized
 from daskw2v.models.formats.safetensors import write_header, write_numbers
 from daskw2v.models.formats.static import write_static
 from daskw2v.models.formats.word2vec import check_words, write_binary, write_text
@@ -94,35 +94,39 @@ def export(
     [2.0, 2.0]
     """
     url = as_url(url, "url")
-    format = format_by_name(url) if format is None else format
-    if format not in (*_WRITERS, *_FOLDER_WRITERS):
-        raise ParameterError(
-            f"The name {url} has no suffix of a format."
-            if format is None
-            else f"format={format!r} of {url} is unknown.",
-            f"Give one of {', '.join((*_WRITERS, *_FOLDER_WRITERS))}; or a name that ends in {', '.join(_SUFFIXES)}.",
-        )
-    if url.endswith(".gz") and format not in ("text", "binary"):
-        raise ParameterError(f"{format} is not compressed with gzip, but {url} ends in .gz.", "Leave .gz away.")
-    format_options = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
-    for name, value in format_options.items():
-        check_option(name, f"{name}={value!r}", format, _OPTION_FORMATS[name])
-    if sif is not None:
-        check_sif(sif)
+    options = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
+    format = _choose_format(url, format, options)
     warn_of_omitted_parts(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
     if format in _FOLDER_WRITERS:
-        _FOLDER_WRITERS[format](vectors, url, storage_options, **format_options)
+        _FOLDER_WRITERS[format](vectors, url, storage_options, **options)
         return
     with open_for_writing(url, storage_options) as f:
-        _WRITERS[format](vectors, f, **format_options)
+        _WRITERS[format](vectors, f, **options)
+
+
+def _choose_format(url: str, format: str | None, options: Mapping[str, Any]) -> str:
+    """Return the format to write, by its name or by the URL's suffix; raises ParameterError as `export` does."""
+    problem = f"format={format!r} of {url} is unknown."
+    if format is None:
+        format, problem = format_by_name(url), f"The name {url} has no suffix of a format."
+    formats = (*_WRITERS, *_FOLDER_WRITERS)
+    if format is None or format not in formats:
+        suffixes = ", ".join(_SUFFIXES)
+        raise ParameterError(problem, f"Give one of {', '.join(formats)}; or a name that ends in {suffixes}.")
+    if url.endswith(".gz") and format not in ("text", "binary"):
+        raise ParameterError(f"{format} is not compressed with gzip, but {url} ends in .gz.", "Leave .gz away.")
+    for name, value in options.items():
+        check_option(name, f"{name}={value!r}", format, _OPTION_FORMATS[name])
+    if "sif" in options:
+        check_sif(options["sif"])
+    return format
 
 
 def check_option(name: str, option: str, format: str, *formats: str) -> None:
     """Raise ParameterError if a format is none of `formats`, which read the option `name`, written as `option`."""
     if format not in formats:
-        raise ParameterError(
-            f"{option} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
-        )
+        problem = f"{option} changes nothing in {format}; it is for {' and '.join(formats)}."
+        raise ParameterError(problem, f"Leave {name} out.")
 
 
 def format_by_name(url: str) -> str | None:
@@ -211,13 +215,5 @@ _FOLDER_WRITERS: dict[str, Callable[..., None]] = {
 }
 WITH_NGRAMS = ("fasttext", "ftz")  # formats that keep the n-grams of words
 _OPTION_FORMATS = {"sif": "static", "part_size": "ftz"}  # the format of each option
-_SUFFIXES = {
-    ".txt": "text",
-    ".vec": "text",
-    ".bin": "binary",
-    ".ftz": "ftz",
-    ".parquet": "parquet",
-    ".safetensors": "safetensors",
-    ".faiss": "faiss",
-    ".lance": "lance",
-}
+_SUFFIXES = {".txt": "text", ".vec": "text", ".bin": "binary"}
+_SUFFIXES |= {f".{format}": format for format in ("ftz", "parquet", "safetensors", "faiss", "lance")}

@@ -77,7 +77,7 @@ def push_to_hub(
             public = copy(vectors)
             vars(public)["metadata"] = public_metadata(vectors.metadata)
             public.save(folder)
-            (folder / "README.md").write_text(saved_model_card(public), encoding="utf-8")
+            (folder / "README.md").write_text(_make_card(public, _DASKW2V), encoding="utf-8")
         repo = hub.create_repo(repo_id, private=private, exist_ok=True).repo_id
         hub.upload_folder(repo_id=repo, folder_path=folder, commit_message=commit_message)
     return f"hf://{repo}"
@@ -89,11 +89,6 @@ def static_model_card(vectors: Vectors, sif: float | None = None) -> str:
     return _make_card(vectors, _MODEL2VEC, _FILES_OF_TOKENS if has_tokens else _FILES_OF_WORDS, sif)
 
 
-def saved_model_card(vectors: Vectors) -> str:
-    """Return the text of README.md of a folder that `Vectors.save` wrote."""
-    return _make_card(vectors, _DASKW2V, "")
-
-
 def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a manifest that may be public: parameters without URLs, and the number of tokens."""
     tokens = metadata.get("corpus", {}).get("tokens")
@@ -102,7 +97,7 @@ def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
 
 
-def _make_card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
+def _make_card(vectors: Vectors, library: Mapping[str, str], files: str = "", sif: float | None = None) -> str:
     """Return the text of a model card for a library; `files` is the text about the files of the repository."""
     metadata = vectors.metadata
     tokens = metadata.get("corpus", {}).get("tokens")

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.formats.fasttext.layout import MAGIC
-from daskw2v.models.formats.fasttext.model import read_fasttext
+from daskw2v.models.formats.fasttext import MAGIC, read_fasttext
 from daskw2v.models.formats.safetensors import read_safetensors
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
@@ -52,9 +51,8 @@ def import_vectors(
     if format in _WORD2VEC:
         return import_word2vec(url, _WORD2VEC[format], storage_options)
     if format not in _READERS:
-        raise ParameterError(
-            f"format={format!r} of {url} is unknown.", f"Give one of {', '.join((*_WORD2VEC, *_READERS))}."
-        )
+        formats = ", ".join((*_WORD2VEC, *_READERS))
+        raise ParameterError(f"format={format!r} of {url} is unknown.", f"Give one of {formats}.")
     with open_for_reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
         return _READERS[format](f, url)
 
@@ -62,15 +60,12 @@ def import_vectors(
 def _detect_format(url: str, storage_options: Mapping[str, Any] | None) -> str:
     """Return the format of a file by its suffix, and of a .bin file by its first bytes."""
     name = url.removesuffix(".gz")
-    if name.endswith(".safetensors"):
-        return "safetensors"
-    if name.endswith(".ftz"):
-        return "fasttext"
     if not name.endswith(".bin"):
-        return "text"
+        return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), "text")
     with open_for_reading(url, storage_options) as f:
         return "fasttext" if f.read(len(MAGIC)) == MAGIC else "binary"
 
 
 _WORD2VEC = {"text": False, "binary": True}  # formats of word2vec, and whether they are binary
+_SUFFIXES = {".safetensors": "safetensors", ".ftz": "fasttext"}
 _READERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}

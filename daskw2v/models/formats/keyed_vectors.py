@@ -65,17 +65,13 @@ def from_gensim(keyed: Any) -> Vectors:
     try:
         words, matrix, counts = keyed.index_to_key, keyed.vectors, keyed.expandos.get("count")
     except AttributeError:
-        raise ParameterError(
-            f"A {type(keyed).__name__} is not a KeyedVectors.", "Give gensim's KeyedVectors, such as model.wv."
-        ) from None
+        problem = f"A {type(keyed).__name__} is not a KeyedVectors."
+        raise ParameterError(problem, "Give gensim's KeyedVectors, such as model.wv.") from None
     non_text = next((key for key in words if not isinstance(key, str)), None)
     if non_text is not None:
         raise ParameterError(f"The key {non_text!r} is not a word.", "Give KeyedVectors whose keys are texts.")
-    return Vectors(
-        Vocabulary.from_words(words, [0] * len(words) if counts is None else counts.tolist()),
-        np.asarray(matrix[: len(words)], np.float32),
-        features=_convert_ngrams(keyed),
-    )
+    vocabulary = Vocabulary.from_words(words, [0] * len(words) if counts is None else counts.tolist())
+    return Vectors(vocabulary, np.asarray(matrix[: len(words)], np.float32), features=_convert_ngrams(keyed))
 
 
 def _convert_ngrams(keyed: Any) -> FeatureVectors | None:
@@ -83,6 +79,5 @@ def _convert_ngrams(keyed: Any) -> FeatureVectors | None:
     rows = getattr(keyed, "vectors_ngrams", None)
     if rows is None or not len(rows) or keyed.max_n < max(1, keyed.min_n):
         return None
-    return FeatureVectors.from_buckets(
-        HashedNGrams(max(1, keyed.min_n), keyed.max_n, len(rows)), np.asarray(rows, np.float32)
-    )
+    ngrams = HashedNGrams(max(1, keyed.min_n), keyed.max_n, len(rows))
+    return FeatureVectors.from_buckets(ngrams, np.asarray(rows, np.float32))

@@ -75,10 +75,8 @@ def _words_of_tokens(tokenizer: Any, vectors: Vectors) -> Int64Array:
     tokens = tokenizer.get_vocab(with_added_tokens=True)
     ids = np.full(len(tokens), -1, np.int64)
     if sorted(tokens.values()) != list(range(len(tokens))):
-        raise InputError(
-            f"The ids of the {len(tokens):,} tokens of {TOKENIZER_FILE} have gaps.",
-            "Train with a tokenizer whose ids are 0, 1, 2 and so on, as rows are found by them.",
-        )
+        problem = f"The ids of the {len(tokens):,} tokens of {TOKENIZER_FILE} have gaps."
+        raise InputError(problem, "Train with a tokenizer whose ids are 0, 1, 2 and so on, as rows are found by them.")
     for token, id_ in tokens.items():
         if (word := vectors.vocabulary.find(token)) is not None:
             ids[id_] = word

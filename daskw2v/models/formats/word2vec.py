@@ -23,6 +23,7 @@ _MAX_NUMBER_BYTES = 64  # bytes of a number in text, with the blanks before it
 _GZIP_RATIO = 1032  # highest compression ratio of deflate
 _PICKLE = b"\x80"  # first byte of a pickle, and of no number
 _NUMBERS = np.dtype("<f4")
+_REMEDY = "It is cut short or in another format: copy it again, or give binary=True or False."
 _SEPARATORS = r"^$|[ \t\n\r\v\f]"  # only ASCII whitespace separates words; U+00A0 is part of a word
 
 
@@ -99,10 +100,8 @@ def import_word2vec(
         min_bytes = rows * (4 * columns + 2 if binary else 2 * columns + 2) - 1
         fs, path = filesystem(url, storage_options or {})
         if min_bytes > fs.size(path) * (_GZIP_RATIO if url.endswith(".gz") else 1):
-            raise InputError(
-                f"{url} is too small for the {rows} vectors of {columns} dimensions in its header.",
-                "It is cut short or in another format: copy it again, or give binary=True or False.",
-            )
+            problem = f"{url} is too small for the {rows} vectors of {columns} dimensions in its header."
+            raise InputError(problem, _REMEDY)
         check_room((rows, 4 * columns + _WORD_MEMORY), ..., 1, url)
         words, matrix = [], np.empty((rows, columns), np.float32)
         for i, (word, row) in enumerate((_read_binary_rows if binary else _read_text_rows)(f, url, rows, columns)):
@@ -112,10 +111,8 @@ def import_word2vec(
                 raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
             matrix[i] = row
         if (rest := f.read(64)).strip():
-            raise InputError(
-                f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}.",
-                "Correct the header, or give binary=True or False.",
-            )
+            problem = f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}."
+            raise InputError(problem, "Correct the header, or give binary=True or False.")
     check_rows(url, words, matrix)
     return Vectors(Vocabulary.from_words(words, [0] * rows), matrix, url=url)
 
@@ -132,8 +129,8 @@ def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
         )
     if match is None or not 1 <= int(match[2]) <= _MAX_DIMENSIONS:
         raise InputError(
-            f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions "
-            f"(at most {_MAX_DIMENSIONS:,}).",
+            f"{url} begins with {line[:60]!r}, not with the number of words and of dimensions (at most "
+            f"{_MAX_DIMENSIONS:,}).",
             "Give a file in word2vec's format; add a first line such as '400000 100' to a GloVe file.",
         )
     return int(match[1]), int(match[2])
@@ -174,10 +171,7 @@ def _read_binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterato
 
 def _malformed(url: str, i: int, problem: str) -> InputError:
     """Return the error for vector number i, from 0, of a file; `problem` completes "Vector 1 of URL has ..."."""
-    return InputError(
-        f"Vector {i + 1} of {url} has {problem}.",
-        "It is cut short or in another format: copy it again, or give binary=True or False.",
-    )
+    return InputError(f"Vector {i + 1} of {url} has {problem}.", _REMEDY)
 
 
 def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
@@ -194,10 +188,8 @@ def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
         raise InputError(f"{url} holds {twice!r} twice.", "Keep one vector of each word.")
     invalid = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(invalid):
-        raise InputError(
-            f"The vector of {words[invalid[0]]!r} in {url} is not finite ({len(invalid)} are not).",
-            "Train again with a lower learning rate, or leave these words out.",
-        )
+        problem = f"The vector of {words[invalid[0]]!r} in {url} is not finite ({len(invalid)} are not)."
+        raise InputError(problem, "Train again with a lower learning rate, or leave these words out.")
 
 
 def check_words(vectors: Vectors, pattern: str, format_name: str) -> None:

@@ -254,9 +254,8 @@ class Int8Index(Table):
         words, dimensions = self._shape
         head = _NUMBER.itemsize * (2 * words + dimensions)
         self._codes = content[head:].view(np.int8).reshape(self._shape)
-        self._center, self._steps, self._errors = np.split(
-            content[:head].view(_NUMBER), [dimensions, dimensions + words]
-        )
+        numbers = content[:head].view(_NUMBER)
+        self._center, self._steps, self._errors = np.split(numbers, [dimensions, dimensions + words])
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..., in order; their first mean is the center."""
@@ -396,12 +395,8 @@ class BinaryIndex(Table):
         return np.pad(bits, ((0, 0), (0, self._word_bytes() - bits.shape[1])))
 
 
-KINDS: dict[str, type[Searcher]] = {
-    "hnsw": GraphIndex,
-    "int8": Int8Index,
-    "binary": BinaryIndex,
-    "product": ProductIndex,
-}
+KINDS: dict[str, type[Searcher]]
+KINDS = {"hnsw": GraphIndex, "int8": Int8Index, "binary": BinaryIndex, "product": ProductIndex}
 
 
 def _load(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:

@@ -73,10 +73,8 @@ def sif_weights(vectors: Vectors, a: float) -> Float32Array:
     counts = vectors.vocabulary.counts
     total = int(counts.sum())
     if not total:
-        raise InputError(
-            f"sif={a:g}: the words of {vectors.url or 'these vectors'} have no counts.",
-            "Leave sif out, or export a model that was trained by daskw2v.",
-        )
+        problem = f"sif={a:g}: the words of {vectors.url or 'these vectors'} have no counts."
+        raise InputError(problem, "Leave sif out, or export a model that was trained by daskw2v.")
     return (a / (a + counts / total)).astype(np.float32)
 
 
@@ -90,10 +88,8 @@ def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
     """
     name, content = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")), vectors.tokenizer_json()
     if content is None and is_settled_file(name):
-        raise InputError(
-            f"The model's tokenizer {name} is in the version that training wrote, which these vectors are not of.",
-            remedy,
-        )
+        problem = f"The model's tokenizer {name} is in the version that training wrote, which these vectors are not of."
+        raise InputError(problem, remedy)
     return name, content
 
 

@@ -97,10 +97,8 @@ class FeatureVectors:
         """
         for name, n in zip(names, np.diff(features.drop_missing().offsets), strict=True):
             if not n:
-                raise UnknownWordError(
-                    f"{name!r} has no {kind} that the model was trained on.",
-                    "Ask for another one, or catch this error.",
-                )
+                problem = f"{name!r} has no {kind} that the model was trained on."
+                raise UnknownWordError(problem, "Ask for another one, or catch this error.")
         sums = sum_features(features, lambda rows: np.asarray(self.rows[rows]), self.vector_size)
         return np.asarray(sums / total_weights(features)[:, None])
 

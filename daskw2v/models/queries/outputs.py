@@ -53,11 +53,7 @@ class Outputs(WordRows):
         return f"<table>{''.join(rows)}</table>"
 
     def save(
-        self,
-        url: Location,
-        format: str | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        **options: Any,
+        self, url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
         """Write the model into a folder, which `daskw2v.open` opens, or into a file of another tool.
 
@@ -195,10 +191,8 @@ class Outputs(WordRows):
         context = self._look_up(as_nonempty_word_list(context_words_list))[1].sum(axis=0, dtype=np.float64)
         output = self.output_rows()
         if output is None:
-            raise ParameterError(
-                f"{self!r} has no output table with a row for each word.",
-                "Open a version that was trained by negative sampling.",
-            )
+            problem = f"{self!r} has no output table with a row for each word."
+            raise ParameterError(problem, "Open a version that was trained by negative sampling.")
         if self.metadata.get("params", {}).get("cbow_mean", True):
             context /= len(context_words_list)
         scores = np.concatenate([output[ids] @ context for ids in self.slices()])

@@ -91,16 +91,12 @@ class WordRows:
         refuse_secret("url", self.url)
         shape, dtype = np.shape(self._rows), getattr(self._rows, "dtype", None)
         if dtype != np.float32 or len(shape) != 2 or shape[0] != len(self.vocabulary):
-            raise ParameterError(
-                f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
-                "Give a matrix of float32 with one row for each word.",
-            )
+            problem = f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}."
+            raise ParameterError(problem, "Give a matrix of float32 with one row for each word.")
         for part, value in (("Subwords", self.subwords), ("Features", self.features)):
             if value is not None and value.vector_size != shape[1]:
-                raise ParameterError(
-                    f"{part} make vectors of {value.vector_size} dimensions, words have {shape[1]}.",
-                    "Give those that were trained with these vectors.",
-                )
+                problem = f"{part} make vectors of {value.vector_size} dimensions, words have {shape[1]}."
+                raise ParameterError(problem, "Give those that were trained with these vectors.")
         ids = self.stable_ids
         if ids is not None and (ids.shape != (shape[0],) or ids.dtype != np.int64):
             raise ParameterError(
@@ -120,10 +116,8 @@ class WordRows:
         """
         stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
         if len(vocabulary) != len(stored):
-            raise StoreError(
-                f"{store.url} has {counted(len(vocabulary), 'word')} and {counted(len(stored), 'input row')}.",
-                "It is damaged: take it from a copy, or delete it and train again.",
-            )
+            problem = f"{store.url} has {counted(len(vocabulary), 'word')} and {counted(len(stored), 'input row')}."
+            raise StoreError(problem, "It is damaged: take it from a copy, or delete it and train again.")
         keys = read_features(store)
         feature_rows = None if keys is None else open_table(store, FEATURES)
         if in_memory is None:
@@ -254,9 +248,7 @@ class WordRows:
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
         if self._composer is not None and not known.all():
-            rows[~known] = self._composer.vectors(
-                [as_text(word) for word, id_ in zip(words, ids, strict=True) if id_ < 0]
-            )
+            rows[~known] = self._composer.vectors([as_text(words[i]) for i in np.flatnonzero(~known).tolist()])
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:

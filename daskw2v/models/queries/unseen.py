@@ -81,9 +81,8 @@ class UnseenWords(WordRows):
         (5, True)
         """
         if self.features is None:
-            raise ParameterError(
-                "The model has no features to leave out.", "Train it with maxn=6, or fit n-grams by `with_ngrams`."
-            )
+            problem = "The model has no features to leave out."
+            raise ParameterError(problem, "Train it with maxn=6, or fit n-grams by `with_ngrams`.")
         ngrams = as_positive_int("features", features) - self.features.keys.first_ngram
         selected = rank_ngrams(self.features.keys, self.vocabulary)[: max(0, ngrams)]
         return self._with_features(self.features.select_ngrams(selected))

@@ -181,10 +181,8 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
                 f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
             )
         if self.subwords is not None:
-            raise ParameterError(
-                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
-                "Take a prefix of a model without a network.",
-            )
+            problem = f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns."
+            raise ParameterError(problem, "Take a prefix of a model without a network.")
         rows = np.empty((len(self), columns), np.float32)
         for ids in self.slices():
             rows[ids] = self.rows(ids)[:, :columns]

@@ -308,9 +308,8 @@ class WordQueries(WordRows):
         if method != "3cosmul":
             raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
         ids, rows = self._look_up([b, c, a])
-        best, scores = self._multiply_cosines(
-            normalize_rows(rows), 2, COSMUL_EPSILON, as_positive_int("topn", topn) + len(ids)
-        )
+        candidates = as_positive_int("topn", topn) + len(ids)
+        best, scores = self._multiply_cosines(normalize_rows(rows), 2, COSMUL_EPSILON, candidates)
         return self._name_results(best, scores, ids, topn)
 
     def doesnt_match(self, words: Sequence[Word]) -> Word:

@@ -53,11 +53,9 @@ def _as_pair(word: Any) -> tuple[Word | Vector, float]:
     """Return a pair of a word or vector and its weight; raise ParameterError for anything else."""
     is_pair = isinstance(word, tuple | list) and len(word) == 2 and (is_word(word[0]) or _is_vector(word[0]))
     if not (is_pair and is_number(word[1], Real) and np.isfinite(float(word[1]))):
-        raise ParameterError(
-            f"{word!r} is neither a word nor a word with its weight.",
-            "Give words, or pairs of a word and a finite number, such as ('king', 0.5). An "
-            "array of numbers may stand for a word.",
-        )
+        remedy = "Give words, or pairs of a word and a finite number, such as ('king', 0.5)."
+        problem = f"{word!r} is neither a word nor a word with its weight."
+        raise ParameterError(problem, f"{remedy} An array of numbers may stand for a word.")
     return word[0], float(word[1])
 
 
@@ -86,22 +84,15 @@ def as_query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
     except ValueError:  # rows of several lengths
         numbers = np.asarray(None)
     if numbers.dtype.kind not in "fiu":
-        raise ParameterError(
-            f"The query is not a vector of {size} dimensions: {str(vectors)[:60]}.",
-            f"Give one vector of {size} numbers, or several of them.",
-        )
+        problem = f"The query is not a vector of {size} dimensions: {str(vectors)[:60]}."
+        raise ParameterError(problem, f"Give one vector of {size} numbers, or several of them.")
     with np.errstate(over="ignore"):
         queries = numbers.astype(np.float32)
     if queries.ndim not in (1, 2) or queries.shape[-1] != size:
-        raise ParameterError(
-            f"The query has the shape {queries.shape}, but the model has {size} dimensions.",
-            "Give vectors of as many dimensions.",
-        )
+        problem = f"The query has the shape {queries.shape}, but the model has {size} dimensions."
+        raise ParameterError(problem, "Give vectors of as many dimensions.")
     if not np.isfinite(queries).all():
-        raise ParameterError(
-            "The query contains NaN, infinity, or numbers beyond float32.",
-            "Give finite vectors.",
-        )
+        raise ParameterError("The query contains NaN, infinity, or numbers beyond float32.", "Give finite vectors.")
     return queries
 
 
@@ -109,8 +100,6 @@ def as_query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
     """Return a vector, shape (size,), as float32; raise ParameterError for anything else."""
     query = as_query_vectors(vector, size)
     if query.ndim != 1:
-        raise ParameterError(
-            f"The query has the shape {query.shape}, and is not one vector of {size} dimensions.",
-            "Give one vector; `nearest` takes several.",
-        )
+        problem = f"The query has the shape {query.shape}, and is not one vector of {size} dimensions."
+        raise ParameterError(problem, "Give one vector; `nearest` takes several.")
     return query

@@ -31,9 +31,8 @@ def open_for_reading(url: Location, storage_options: Mapping[str, Any] | None = 
         with fs.open(path, "rb") as f, _compressed(url, f, "rb") as unpacked:
             yield unpacked
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{url} cannot be read: {error}.", "Check that the file exists, is complete and may be read."
-        ) from error
+        problem = f"{url} cannot be read: {error}."
+        raise InputError(problem, "Check that the file exists, is complete and may be read.") from error
 
 
 def _compressed(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:

@@ -107,11 +107,8 @@ def read_summary(version: Store) -> IndexSummary:
     if summary.kind not in KINDS:
         raise refused(f"{folder.url}/manifest.json", f"names the kind {shown(summary.kind)}")
     if summary.version != read_attempt(version):
-        raise DamageError(
-            f"The index in {folder.url} is of another version.",
-            f"Build it again: daskw2v index {version.url}.",
-            url=f"{folder.url}/manifest.json",
-        )
+        problem = f"The index in {folder.url} is of another version."
+        raise DamageError(problem, f"Build it again: daskw2v index {version.url}.", url=f"{folder.url}/manifest.json")
     return summary
 
 
@@ -137,11 +134,8 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
     def read() -> UInt8Array:
         content = np.frombuffer((version / FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
         if _digest(content) != summary.digest:
-            raise DamageError(
-                f"{url} is not what was written: its checksum differs.",
-                f"Build it again: daskw2v index {version.url}.",
-                url=url,
-            )
+            problem = f"{url} is not what was written: its checksum differs."
+            raise DamageError(problem, f"Build it again: daskw2v index {version.url}.", url=url)
         return content
 
     return retry_damaged(read)

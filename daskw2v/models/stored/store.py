@@ -28,7 +28,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
 from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
-from daskw2v.store.checksums import FOREIGN, PLACE, ChunkChecksums
+from daskw2v.store.checksums import FOREIGN, LOCATION, ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.storage import MANIFEST, Store
@@ -178,11 +178,8 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     words = _count_words(store)
     tables = {name: open_table(store, name, group) for name in table_names(store, group)}
     if words != (rows := len(tables["input"])):
-        raise DamageError(
-            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
-            "Write the vocabulary it was trained on.",
-            url=store.url,
-        )
+        problem = f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}."
+        raise DamageError(problem, "Write the vocabulary it was trained on.", url=store.url)
     return tables
 
 
@@ -297,9 +294,8 @@ def read_tokenizer(store: Store, name: str) -> bytes | None:
     """
     if _TOKENIZER not in store.children():
         return None
-    return stored_tokenizers.read_tokenizer(
-        open_subgroup(store.open_group(), _TOKENIZER), name, f"{store.url}/{_TOKENIZER}"
-    )
+    group = open_subgroup(store.open_group(), _TOKENIZER)
+    return stored_tokenizers.read_tokenizer(group, name, f"{store.url}/{_TOKENIZER}")
 
 
 @durable()
@@ -336,7 +332,7 @@ def read_attempt(store: Store) -> str:
     DamageError
         If the version is damaged.
     """
-    binding: Any = store.open_group().attrs.get(PLACE)
+    binding: Any = store.open_group().attrs.get(LOCATION)
     return str(binding.get("attempt", "")) if isinstance(binding, dict) else ""
 
 

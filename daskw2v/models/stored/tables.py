@@ -124,9 +124,9 @@ class StoredRows:
         """Return rows as `__getitem__` does, with the errors of the store."""
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            return (
-                self._read_range(start, max(start, stop)) if step == 1 else self._read_ids(np.arange(start, stop, step))
-            )
+            if step == 1:
+                return self._read_range(start, max(start, stop))
+            return self._read_ids(np.arange(start, stop, step))
         ids = np.asarray(key)
         if ids.dtype.kind not in "iu" and ids.size:
             raise IndexError(f"Rows are indexed by integers, not by {ids.dtype}.")
@@ -206,10 +206,8 @@ class StoredRows:
     def _size(self, partition: int) -> int:
         """Return the number of rows of a partition; raise StoreError if there is no such partition."""
         if not 0 <= partition < self._n:
-            raise StoreError(
-                f"Table {self._name} of {self._folder} has no partition {partition}.",
-                f"Its partitions are 0 to {self._n - 1}.",
-            )
+            problem = f"Table {self._name} of {self._folder} has no partition {partition}."
+            raise StoreError(problem, f"Its partitions are 0 to {self._n - 1}.")
         return self.partitions.size(partition)
 
 
@@ -335,9 +333,8 @@ def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
     """Return the names of a version's tables, finished or not; arguments and errors are as in `open_table`."""
     names: Any = (store.open_group() if group is None else group).attrs.get(TABLES)
     if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
-        raise DamageError.of(
-            f"{store.url}/{METADATA}", f"names the tables {names!r}, which is not a list of a model's tables"
-        )
+        damage = f"names the tables {names!r}, which is not a list of a model's tables"
+        raise DamageError.of(f"{store.url}/{METADATA}", damage)
     return names
 
 
@@ -362,10 +359,8 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
             f"Table {table} of {store.url} has {array.shape[1]} partitions.", "Write it with write_partition."
         )
     if rows.shape[1:] != array.shape[1:] or start + len(rows) > array.shape[0]:
-        raise StoreError(
-            f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}.",
-            "Write rows of the table's width, within its bounds.",
-        )
+        problem = f"Rows of shape {rows.shape} from row {start} do not fit table {table} of shape {array.shape}."
+        raise StoreError(problem, "Write rows of the table's width, within its bounds.")
     write_rows(array, start, rows)
     return array.chunk_checksums()
 

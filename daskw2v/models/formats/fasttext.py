@@ -1,32 +1,26 @@
-"""Reads and writes fastText's models: words, vectors, and the rows of n-grams; in .ftz, codes of these rows.
+"""Reads and writes fastText's models, the files of its save_model: words, vectors, and the rows of n-grams.
 
-A quantized model, .ftz, has the most frequent n-grams alone (Joulin et al. 2016). fastText's own program makes such
-models of classifiers; the program and its library read models of word vectors too.
+A word's vector is the mean of its own row and of its n-grams' rows (Bojanowski et al. 2017, section 3.2; there it is
+their sum). A file has a row for each word, then one for each bucket of n-grams, and then what words were trained
+against. A quantized model, .ftz, has codes of these rows, and may have the most frequent n-grams alone (Joulin et al.
+2016). fastText's own program makes such models of classifiers; the program and its library read models of word vectors
+too.
 """
 
 import math
+import os
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.errors import InputError
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.ngram_kernel import hash_stored_words
 from daskw2v.features.words import WordFeatures, compose_vectors, solve_own_rows
-from daskw2v.models.formats.fasttext.layout import (
-    KIND,
-    SHAPE,
-    Header,
-    malformed_model,
-    read_exactly,
-    read_header,
-    read_words,
-    unpack,
-    write_header,
-)
 from daskw2v.models.formats.safetensors import write_numbers
 from daskw2v.models.formats.word2vec import check_rows, check_words
 from daskw2v.models.queries.features import FeatureVectors
@@ -34,6 +28,8 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.quantization import CENTROIDS, Codebook, CodedRows, check_part_size
 from daskw2v.models.stored.tables import StoredRows
+from daskw2v.objectives.settings import OBJECTIVES, ContextsTogether
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.store.limits import check_room, free_memory
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -45,8 +41,31 @@ _SEPARATORS = r"^$|[ \t\n\r\v\f\0]"  # characters that end a word of fastText's 
 _CODES = struct.Struct("<?qqi")  # whether lengths have codes; rows, columns; bytes of codes
 _BOOK = struct.Struct("<4i")  # columns, parts, dimensions of a part, dimensions of the last one
 _PRUNED = np.dtype("<i4")  # pairs of a bucket and its row
-_MAX_CODES = 2**31 - 1
 _SAMPLE = 1 << 15  # rows of words, and as many of n-grams, that the codebook is made from
+MAGIC = struct.pack("<i", 793712314)
+_KIND, _SHAPE = struct.Struct("<?"), struct.Struct("<qq")  # of a matrix: whether it is quantized; rows and columns
+_VERSION = 12
+_CBOW, _SKIPGRAM, _SUPERVISED = 1, 2, 3
+_HIERARCHICAL, _NEGATIVE = 1, 2  # losses
+_NO_NGRAMS = HashedNGrams(bucket=0)
+_LR_UPDATES = 100  # the default of fastText's program
+_HEADER = struct.Struct("<i" + "i" * 12 + "d")  # version, then the settings that the program trained with
+_WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
+_COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
+_MAX_INT32 = 2**31 - 1
+_MAX_WORD_BYTES, _BLOCK = 1 << 16, 1 << 16  # bytes of a word, and bytes of words read at once
+_MAX_NGRAM = 255  # characters, as in Params
+_WORD_MEMORY = 100  # of memory that a short word takes
+
+
+class _Header(NamedTuple):
+    """The settings of a fastText file's header that reading the file needs."""
+
+    dim: int
+    bucket: int  # number of buckets
+    ngrams: HashedNGrams | None  # None if words have no n-grams
+    words: int
+    pruned: int  # number of n-grams that a pruned model has; -1 in other models
 
 
 def read_fasttext(f: BinaryIO, url: str) -> Vectors:
@@ -59,14 +78,14 @@ def read_fasttext(f: BinaryIO, url: str) -> Vectors:
     StoreError
         If the rows take more memory than is free.
     """
-    header = read_header(f, url)
+    header = _read_header(f, url)
     words, counts = read_words(f, url, header.words)
     buckets = read_buckets(f, url, header.pruned, header.bucket)
-    (quantized,) = unpack(f, url, KIND)
+    (quantized,) = _unpack(f, url, _KIND)
     if quantized:
         word_rows, features = _read_quantized(f, url, header, buckets)
     elif buckets is not None:
-        raise malformed_model(url, "has a pruned dictionary, and is not quantized")
+        raise _malformed(url, "has a pruned dictionary, and is not quantized")
     else:
         word_rows, features = _read_rows(f, url, header)
     check_rows(url, words, word_rows)
@@ -93,18 +112,19 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
         If a word is empty or holds whitespace or NUL; or if the model has a table of features.
     """
     ngrams, columns = _exported_ngrams(vectors, pruned=False), vectors.vector_size
-    write_header(vectors, None if ngrams is None else ngrams.keys.ngrams, -1, f)
-    f.write(KIND.pack(False) + SHAPE.pack(len(vectors) + (0 if ngrams is None else ngrams.keys.ngrams.bucket), columns))
+    hashed = _NO_NGRAMS if ngrams is None else ngrams.keys.ngrams
+    _write_header(vectors, hashed, -1, f)
+    f.write(_KIND.pack(False) + _SHAPE.pack(len(vectors) + hashed.bucket, columns))
     for word_rows in _own_rows(vectors, ngrams):
         write_numbers(f, word_rows)
     if ngrams is not None:
-        for part in _cut_rows(ngrams.keys.ngrams.bucket, columns):
+        for part in _cut_rows(hashed.bucket, columns):
             rows = ngrams.keys.find_rows(np.arange(part.start, part.stop, dtype=np.int32))
             written = np.zeros((len(rows), columns), np.float32)
             written[rows >= 0] = ngrams.rows[rows[rows >= 0]]
             write_numbers(f, written)
     output = vectors.output_rows()
-    f.write(KIND.pack(False) + SHAPE.pack(len(vectors), columns))
+    f.write(_KIND.pack(False) + _SHAPE.pack(len(vectors), columns))
     for ids in vectors.slices():
         shape = (ids.stop - ids.start, columns)
         write_numbers(f, np.zeros(shape, np.float32) if output is None else output[ids])
@@ -135,11 +155,9 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
     check_part_size(part_size)
     ngrams, columns = _exported_ngrams(vectors, pruned=True), vectors.vector_size
     rows = len(vectors) + (0 if ngrams is None else len(ngrams.keys))
-    if rows * -(-columns // part_size) > _MAX_CODES:
-        raise InputError(
-            f"{rows} rows of {columns} dimensions have more codes than the {_MAX_CODES} of fastText's format.",
-            "Give a larger part_size, or prune the model.",
-        )
+    if rows * -(-columns // part_size) > _MAX_INT32:
+        problem = f"{rows} rows of {columns} dimensions have more codes than the {_MAX_INT32} of fastText's format."
+        raise InputError(problem, "Give a larger part_size, or prune the model.")
     book = Codebook.fit(_sample_rows(vectors, ngrams), part_size)
     coded = [book.encode(np.zeros((0, columns), np.float32))]
     if ngrams is not None:
@@ -147,18 +165,18 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
         ngrams = FeatureVectors(ngrams.keys, CodedRows.concatenate(coded))
     coded = [*(book.encode(rows) for rows in _own_rows(vectors, ngrams)), *coded]
     if ngrams is None:
-        write_header(vectors, None, -1, f)
+        _write_header(vectors, _NO_NGRAMS, -1, f)
     else:
         buckets = ngrams.keys.buckets
-        write_header(vectors, ngrams.keys.ngrams, len(buckets), f)
+        _write_header(vectors, ngrams.keys.ngrams, len(buckets), f)
         write_numbers(f, np.stack([buckets, np.arange(len(buckets), dtype=np.int32)], axis=1))
     _write_codes(book, CodedRows.concatenate(coded), f)
-    f.write(KIND.pack(False) + SHAPE.pack(0, columns))
+    f.write(_KIND.pack(False) + _SHAPE.pack(0, columns))
 
 
-def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, FeatureVectors | None]:
+def _read_rows(f: BinaryIO, url: str, header: _Header) -> tuple[Float32Array, FeatureVectors | None]:
     """Read the own rows of words, shape (V, D), and the rows of n-grams; None if words have no n-grams."""
-    rows, columns = unpack(f, url, SHAPE)
+    rows, columns = _unpack(f, url, _SHAPE)
     _check_shape(url, header, rows, columns, header.bucket)
     check_room((rows, 4 * columns + 8), ..., 1, url)
     word_rows = _read_numbers(f, url, header.words, columns)
@@ -186,7 +204,7 @@ def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> F
 
 
 def _read_quantized(
-    f: BinaryIO, url: str, header: Header, buckets: Int32Array | None
+    f: BinaryIO, url: str, header: _Header, buckets: Int32Array | None
 ) -> tuple[Float32Array, FeatureVectors | None]:
     """Read the own rows of words, decoded, and the coded rows of `buckets`, None for all buckets of the header."""
     coded = read_codes(f, url, header.dim)
@@ -200,11 +218,11 @@ def _read_quantized(
     return word_rows, FeatureVectors(keys, coded.rows_from(header.words))
 
 
-def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int) -> None:
+def _check_shape(url: str, header: _Header, rows: int, columns: int, buckets: int) -> None:
     """Raise InputError if a table of rows does not fit the header; rows of buckets are optional without n-grams."""
     min_rows = header.words + (0 if header.ngrams is None else buckets)
     if columns != header.dim or not min_rows <= rows <= header.words + buckets:
-        raise malformed_model(url, f"holds a table of {rows} rows and {columns} columns")
+        raise _malformed(url, f"holds a table of {rows} rows and {columns} columns")
 
 
 def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
@@ -218,7 +236,7 @@ def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
 def _read_into(f: BinaryIO, url: str, rows: Float32Array) -> None:
     """Fill rows with the next numbers of a file. Pass a small block: files of stores hold its bytes a second time."""
     if f.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:  # type: ignore[attr-defined]
-        raise malformed_model(url, "is cut short")
+        raise _malformed(url, "is cut short")
 
 
 def _sample_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Array:
@@ -243,7 +261,7 @@ def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
     """Write a quantized table: codes and centroids of the directions of rows, then those of the rows' lengths."""
     (n, columns), (parts, part_size, _) = rows.shape, book.directions.shape
     last_size = columns - (parts - 1) * part_size
-    f.write(KIND.pack(True) + _CODES.pack(True, n, columns, rows.directions.size))
+    f.write(_KIND.pack(True) + _CODES.pack(True, n, columns, rows.directions.size))
     f.write(rows.directions.data)
     f.write(_BOOK.pack(columns, parts, part_size, last_size))
     for number, centroids in enumerate(book.directions):
@@ -255,10 +273,10 @@ def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
 
 def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
     """Read a quantized table: the rows of words and n-grams, of `dim` columns; raises as `read_fasttext` does."""
-    has_lengths, n, columns, size = unpack(f, url, _CODES)
+    has_lengths, n, columns, size = _unpack(f, url, _CODES)
     parts = size // n if n > 0 else 0
     if columns != dim or n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
-        raise malformed_model(url, f"declares {size} codes of {n} rows and {columns} columns")
+        raise _malformed(url, f"declares {size} codes of {n} rows and {columns} columns")
     directions = _read_uint8(f, url, (n, parts))
     books = _read_book(f, url, columns, parts)
     lengths, length_centroids = np.zeros(n, np.uint8), np.ones(CENTROIDS, np.float32)
@@ -266,13 +284,13 @@ def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
         lengths, length_centroids = _read_uint8(f, url, (n,)), _read_book(f, url, 1, 1)[0, 0]
     largest = float(np.abs(books).max(initial=0)) * float(np.abs(length_centroids).max())
     if largest > float(np.finfo(np.float32).max):
-        raise malformed_model(url, f"has codes of numbers up to {largest:.1e}")
+        raise _malformed(url, f"has codes of numbers up to {largest:.1e}")
     return CodedRows(Codebook(books, length_centroids), directions.reshape(n, len(books)), lengths, columns)
 
 
 def _read_uint8(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
     """Read an array of bytes."""
-    return np.frombuffer(read_exactly(f, url, math.prod(shape)), np.uint8).reshape(shape)
+    return np.frombuffer(_read_exactly(f, url, math.prod(shape)), np.uint8).reshape(shape)
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
@@ -280,17 +298,17 @@ def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
 
     Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
     """
-    n_columns, n, part_size, last_size = unpack(f, url, _BOOK)
+    n_columns, n, part_size, last_size = _unpack(f, url, _BOOK)
     is_valid = n_columns == columns and 1 <= last_size <= part_size and (n - 1) * part_size + last_size == columns
     if not is_valid or (parts and n != parts):
-        raise malformed_model(url, f"cuts {n_columns} columns into {n} parts of {part_size}, the last of {last_size}")
+        raise _malformed(url, f"cuts {n_columns} columns into {n} parts of {part_size}, the last of {last_size}")
     books = np.zeros((n, min(part_size, columns), CENTROIDS), np.float32)
     for number, book in enumerate(books):
         width = part_size if number < n - 1 else last_size
-        content = read_exactly(f, url, 4 * width * CENTROIDS)
+        content = _read_exactly(f, url, 4 * width * CENTROIDS)
         book[:width] = np.frombuffer(content, "<f4").reshape(CENTROIDS, width).T
     if not np.isfinite(books).all():
-        raise malformed_model(url, "has a centroid that is not finite")
+        raise _malformed(url, "has a centroid that is not finite")
     return books
 
 
@@ -298,12 +316,12 @@ def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array 
     """Read the n-gram bucket of each row of a pruned model, shape (pruned,) int32; None if `pruned` is below 0."""
     if pruned < 0:
         return None
-    content = read_exactly(f, url, pruned * 2 * _PRUNED.itemsize)
+    content = _read_exactly(f, url, pruned * 2 * _PRUNED.itemsize)
     buckets, rows = np.frombuffer(content, _PRUNED).reshape(-1, 2).T
     sorted_buckets = np.sort(buckets)
     out_of_range = pruned > 0 and not 0 <= sorted_buckets[0] <= sorted_buckets[-1] < bucket
     if out_of_range or not np.diff(sorted_buckets).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
-        raise malformed_model(url, f"does not number the rows of {pruned} n-grams of {bucket}")
+        raise _malformed(url, f"does not number the rows of {pruned} n-grams of {bucket}")
     buckets_by_row = np.empty(pruned, np.int32)
     buckets_by_row[rows] = buckets
     return buckets_by_row
@@ -367,3 +385,104 @@ def _ngrams_of_words(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> W
 def _cut_rows(n: int, columns: int) -> Iterator[slice]:
     """Yield ranges of the indices of n rows; the rows of a range take some 64 MB."""
     return cut(n, max(1, ROW_BYTES_AT_ONCE // (4 * columns)))
+
+
+def _read_header(f: BinaryIO, url: str) -> _Header:
+    """Read and check the header of a fastText file; raises as `read_fasttext` does."""
+    magic = _read_exactly(f, url, len(MAGIC))
+    version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = _unpack(f, url, _HEADER)
+    if magic != MAGIC or version != _VERSION:
+        raise _malformed(url, f"begins with {int.from_bytes(magic, 'little', signed=True)} and version {version}")
+    n_entries, words, labels, _, pruned = _unpack(f, url, _WORDS)
+    if model == _SUPERVISED or labels:
+        raise InputError(f"{url} is a classifier of fastText.", "Give a model of skipgram or cbow.")
+    is_valid = n_entries == words >= 0 and 1 <= dim <= 1 << 16 and -1 <= pruned <= bucket and maxn <= _MAX_NGRAM
+    if not is_valid or bucket < 0:
+        ngrams = f"{bucket} buckets, of which {pruned} are left, and n-grams of {maxn} characters"
+        raise _malformed(url, f"declares {words} words, {dim} dimensions, {ngrams}")
+    check_room((words, 4 * dim + _WORD_MEMORY), ..., 1, url)
+    has_ngrams = bucket > 0 and maxn >= max(1, minn)
+    return _Header(dim, bucket, HashedNGrams(max(1, minn), maxn, bucket) if has_ngrams else None, words, pruned)
+
+
+def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
+    """Read n words and their counts from a fastText file, behind its header; raises as `read_fasttext` does."""
+    words, counts = list[str](), list[int]()
+    buffer, start = b"", 0
+    while len(words) < n:
+        end = buffer.find(b"\0", start)
+        if (len(buffer) if end < 0 else end) - start > _MAX_WORD_BYTES:
+            raise _malformed(url, f"has no end of word {len(words) + 1}")
+        if end < 0 or end + 1 + _COUNT.size > len(buffer):
+            block = f.read(_BLOCK)
+            if not block:
+                raise _malformed(url, f"has no end of word {len(words) + 1}" if end < 0 else "is cut short")
+            buffer, start = buffer[start:] + block, 0
+            continue
+        try:
+            words.append(buffer[start:end].decode())
+        except UnicodeDecodeError:
+            problem = f"{url} has a word that is not UTF-8: {buffer[start:end][:60]!r}."
+            raise InputError(problem, "Train it on text in UTF-8, or skip it.") from None
+        count, _ = _COUNT.unpack_from(buffer, end + 1)
+        if count < 0:
+            raise _malformed(url, f"counts {count} of {words[-1]!r}")
+        counts.append(count)
+        start = end + 1 + _COUNT.size
+    f.seek(start - len(buffer), os.SEEK_CUR)  # to the end of the words
+    return words, counts
+
+
+def _write_header(vectors: Vectors, ngrams: HashedNGrams, pruned: int, f: BinaryIO) -> None:
+    """Write the header of a fastText file: the settings of a model's training, its words and their counts.
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    ngrams
+        N-grams of its words.
+    pruned
+        Number of n-grams of a pruned model; -1 for a model that is not pruned.
+    f
+        The file.
+    """
+    params = {**Params().as_dict(), **vectors.metadata.get("params", {})}
+    objective = OBJECTIVES.find(params["objective"])
+    names = "window", "epochs", "min_count", "negative"
+    *numbers, negative = (min(int(params[name]), _MAX_INT32) for name in names)
+    kind = _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM
+    negative, loss = (negative, _NEGATIVE) if issubclass(objective, NegativeSampling) else (0, _HIERARCHICAL)
+    settings = (vectors.vector_size, *numbers, negative, 1, loss, kind, ngrams.bucket, ngrams.minn, ngrams.maxn)
+    f.write(MAGIC + _HEADER.pack(_VERSION, *settings, _LR_UPDATES, params["sample"]))
+    counts = np.maximum(1, vectors.vocabulary.counts)
+    f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), pruned))
+    for word, count in zip(vectors, map(int, counts), strict=True):
+        f.write(word.encode() + b"\0" + _COUNT.pack(count, 0))
+
+
+def _read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
+    """Read `size` bytes of a file, if memory has room for them.
+
+    Raises
+    ------
+    InputError
+        If the file has fewer.
+    StoreError
+        If the bytes exceed the free memory.
+    """
+    check_room((size,), ..., 1, url)
+    content = f.read(size)
+    if len(content) != size:
+        raise _malformed(url, "is cut short")
+    return content
+
+
+def _unpack(f: BinaryIO, url: str, layout: struct.Struct) -> tuple[Any, ...]:
+    """Read the next values of a file in a `struct` layout; raises as `_read_exactly` does."""
+    return layout.unpack(_read_exactly(f, url, layout.size))
+
+
+def _malformed(url: str, problem: str) -> InputError:
+    """Return the error for a file that is no model of fastText; `problem` is a predicate, such as "is cut short"."""
+    return InputError(f"{url} {problem}.", "It is damaged, or no model of fastText: copy it again.")
