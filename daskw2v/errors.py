@@ -184,7 +184,7 @@ class SupersededError(StoreError):
     ...     versions.publish(first, expected=None)
     ... except SupersededError as error:
     ...     print(error.problem.replace(first, "v0001").replace(second, "v0002"))
-    v0001 was to be served in place of no version, but v0002 is served.
+    v0001 was to be served instead of no version, but v0002 is served.
     """
 
 

@@ -53,8 +53,8 @@ reason_option = click.option("--reason", default="", help="Why, for `versions lo
 request_option = click.option(
     "--request", default="", metavar="ID", help="Id of this request: the same command given twice is one change."
 )
-_UNDAMAGED = "whole"
-_NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
+_UNDAMAGED = "undamaged"
+_NOT_BOUND = "undamaged; an older daskw2v wrote it: its checksums lack paths, so swapped files are not detected"
 
 
 def _command(*options: Decorator, name: str | None = None) -> Decorator:
@@ -244,7 +244,7 @@ def gc(all_versions: Versions, keep: int, min_age: float, damaged: bool) -> Outp
 def verify(all_versions: Versions, version: str, verify_all: bool) -> Output:
     """Read a VERSION and compare it with its checksums.
 
-    Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
+    Exit codes: 0 all is undamaged; 1 files are damaged or missing; 2 an error.
     """
     damaged = all_versions.verify(None if verify_all else version)
     problems = {name: [damage.problem for damage in files] for name, files in damaged.items()}
@@ -254,7 +254,7 @@ def verify(all_versions: Versions, version: str, verify_all: bool) -> Output:
     def show() -> None:
         answers = {name: [_UNDAMAGED if all_versions.is_bound(name) else _NOT_BOUND] for name in problems}
         rows = ((name, line) for name, lines in problems.items() for line in lines or answers[name])
-        print_table(("version", "found"), rows)
+        print_table(("version", "result"), rows)
 
     return Output(problems, show, int(any(problems.values())))
 

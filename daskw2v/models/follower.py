@@ -163,7 +163,7 @@ class Follower:
             self._error = None
             if newer_version is None or self._closed.is_set():
                 return False
-            _log.info("%s takes the place of %s", escaped(str(newer_version.url)), escaped(self.version))
+            _log.info("%s replaces %s", escaped(str(newer_version.url)), escaped(self.version))
             self._vectors = newer_version
             return True
 

@@ -23,7 +23,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _FREQUENT = 300  # most frequent words, whose neighbours are compared
-COLUMNS = ("", "gate", "found")  # headings of `Verdict.rows`
+COLUMNS = ("", "gate", "result")  # headings of `Verdict.rows`
 
 
 def _share(default: float | None, help: str) -> Any:

@@ -19,7 +19,7 @@ from zarr.core.buffer import Buffer
 
 from daskw2v.store.limits import refused, shown
 
-_MAX_CHUNK = 1 << 28  # bytes of a chunk; ours have some 32 MB
+_MAX_CHUNK = 1 << 28  # bytes of a chunk; ours have about 32 MB
 _MAX_FILES = 1 << 17  # files of an array: Zarr makes a task for each
 _MAX_IN_SHARD = 1 << 20  # chunks of a shard, whose index is read at once
 _MAX_AXES = 3

@@ -29,7 +29,7 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import Codebook
 from daskw2v.models.stored.store import write_ids, write_vocabulary
 from daskw2v.models.stored.tables import PiecedRows
-from daskw2v.models.versions.phrases import Found
+from daskw2v.models.versions.phrases import BigramScore
 from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.settings import OBJECTIVES
 from daskw2v.objectives.subwords.network import Alphabet, Subwords
@@ -169,8 +169,8 @@ EXAMPLES = {
     "Notices": (lambda: daskw2v.Notices(webhook="https://a.b/c", webhook_headers={"a": "b"}), daskw2v.Notices),
     "Params": (lambda: daskw2v.Params(tokenizer=words_of, filters=("day>=2026-11-01",)), daskw2v.Params),
     "Phrases": (
-        lambda: daskw2v.Phrases((("_", {("new", "york"): Found(3, 1.5), ("a", "b"): Found(2, 1.0)}),)),
-        lambda: daskw2v.Phrases((("_", {("new", "york"): Found(4, 1.5)}),)),
+        lambda: daskw2v.Phrases((("_", {("new", "york"): BigramScore(3, 1.5), ("a", "b"): BigramScore(2, 1.0)}),)),
+        lambda: daskw2v.Phrases((("_", {("new", "york"): BigramScore(4, 1.5)}),)),
     ),
     "Policy": (lambda: daskw2v.Policy(keep=3), daskw2v.Policy),
     "Resources": (lambda: daskw2v.Resources(storage_options={"key": "k"}), daskw2v.Resources),

@@ -193,10 +193,10 @@ def test_commands__name_damaged_versions(work):
 
 def test_verify_command__exits_with_1_where_files_are_damaged(work):
     path = spoil(work, NAMES[0], "input/c/0/0", "flipped")
-    assert run("verify", work.url).stdout.split() == ["version", "found", NAMES[2], "whole"]
+    assert run("verify", work.url).stdout.split() == ["version", "result", NAMES[2], "undamaged"]
     report = run("verify", work.url, "--all", status=1).stdout
     assert path in report
-    assert report.count("whole") == 2
+    assert report.count("undamaged") == 2
     result = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
     assert path in result[NAMES[0]][0]
     assert "has no version" in run("verify", work.url, "v0009-x", status=2).stderr

@@ -383,7 +383,7 @@ def _ngrams_of_words(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> W
 
 
 def _cut_rows(n: int, columns: int) -> Iterator[slice]:
-    """Yield ranges of the indices of n rows; the rows of a range take some 64 MB."""
+    """Yield ranges of the indices of n rows; the rows of a range take about 64 MB."""
     return cut(n, max(1, ROW_BYTES_AT_ONCE // (4 * columns)))
 
 

@@ -241,7 +241,7 @@ class Int8Index(Table):
     """A table of int8, in a quarter of the memory of the vectors. With more effort, fewer searches are done again.
 
     A word's vector of length 1 is a center, a step times integers of -127..127, and an error. By the inequality of
-    Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table
+    Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, about .005. So the table
     bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether another word
     can be nearer.
     """

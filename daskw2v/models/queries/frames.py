@@ -31,7 +31,7 @@ class Frames(WordQueries):
     """Words, counts and vectors as tables of other tools, read block by block."""
 
     def record_batches(self) -> Iterator[Any]:
-        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as `to_arrow` does.
+        """Yield the parts of `to_arrow`, Arrow record batches of about 64 MB; raises as `to_arrow` does.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Frames(WordQueries):
         """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
 
         Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
-        written it. A chunk has some 64 MB, complete chunks of the store as long as `vectors.vectors` was not read.
+        written it. A chunk has about 64 MB, complete chunks of the store as long as `vectors.vectors` was not read.
         Vectors in memory alone are in the graph: `save` them and open the copy if they are large.
 
         Examples
@@ -154,8 +154,8 @@ class Frames(WordQueries):
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        The neighbours are those of `nearest`. Each task searches for some thousand words: its worker opens the model,
-        reads all rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
+        The neighbours are those of `nearest`. Each task searches for about thousand words: its worker opens the model,
+        reads all rows once, block by block, and takes about 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------

@@ -204,7 +204,7 @@ class WordRows:
             )
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
-        """Yield ranges of the ids below `limit`, all by default, whose vectors are read at once: some 64 MB."""
+        """Yield ranges of the ids below `limit`, all by default, whose vectors are read at once: about 64 MB."""
         chunk = self._rows.chunk_rows if isinstance(self._rows, StoredRows) else 1
         rows = BLOCK_BYTES // (4 * max(1, self.vector_size))
         return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)

@@ -88,7 +88,7 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
         in_memory
             Whether all vectors are in memory; by default, if they take less than half of what is available. Files of
             a local disk are mapped: processes share their pages, and a file may be deleted, but not changed. Others
-            are read. If vectors are not in memory, each query reads what it needs, some 64 MB at a time.
+            are read. If vectors are not in memory, each query reads what it needs, about 64 MB at a time.
         store_timeout
             Seconds to wait for each answer of the store, as in `Resources`.
         version

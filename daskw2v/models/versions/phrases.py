@@ -23,8 +23,8 @@ _PHRASES = "phrases"
 _ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores": np.float64}
 
 
-class Found(NamedTuple):
-    """Number of occurrences of a phrase's bigram when the phrase was found, and the bigram's score."""
+class BigramScore(NamedTuple):
+    """Number of occurrences of a phrase's bigram when the phrase was detected, and the bigram's score."""
 
     occurrences: int
     score: float
@@ -50,7 +50,7 @@ class Phrases:
     ['in', 'new_york']
     """
 
-    passes: tuple[tuple[str, Mapping[Bigram, Found]], ...] = ()
+    passes: tuple[tuple[str, Mapping[Bigram, BigramScore]], ...] = ()
 
     @classmethod
     def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
@@ -106,7 +106,7 @@ class Phrases:
     def __len__(self) -> int:
         return sum(len(phrases) for _, phrases in self.passes)
 
-    def __iter__(self) -> Iterator[tuple[str, Found]]:
+    def __iter__(self) -> Iterator[tuple[str, BigramScore]]:
         """Yield each phrase as a word of the vocabulary, with its count and score, pass by pass, best first."""
         for delimiter, phrases in self.passes:
             for words, facts in phrases.items():
@@ -123,8 +123,8 @@ class Phrases:
         Examples
         --------
         >>> import daskw2v
-        >>> from daskw2v.models.versions.phrases import Found
-        >>> phrases = daskw2v.Phrases((("_", {("new", "york"): Found(occurrences=40, score=0.8)}),))
+        >>> from daskw2v.models.versions.phrases import BigramScore
+        >>> phrases = daskw2v.Phrases((("_", {("new", "york"): BigramScore(occurrences=40, score=0.8)}),))
         >>> phrases.apply("a new york minute".split())
         ['a', 'new_york', 'minute']
         """
@@ -156,13 +156,13 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
                 write_array(copy, name, read_array(source, name))
 
 
-def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, Found]:
+def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, BigramScore]:
     """Return the phrases in the pieces of a pass, best first."""
     phrases = [item for piece in pieces for item in _read_piece(piece)]
     return dict(sorted(phrases, key=lambda item: (-item[1].score, item[0])))
 
 
-def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
+def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, BigramScore]]:
     """Yield the phrases in a piece of a pass."""
     arrays = {name: read_array(group, name) for name in _ARRAYS}
     words, offsets, counts, scores = arrays.values()
@@ -177,7 +177,7 @@ def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
         decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
         raise _make_error(group) from None
-    results = map(Found, counts.tolist(), scores.tolist())
+    results = map(BigramScore, counts.tolist(), scores.tolist())
     return zip(zip(decoded[::2], decoded[1::2], strict=True), results, strict=True)
 
 

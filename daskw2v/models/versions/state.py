@@ -29,7 +29,7 @@ from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 POINTER, TAGS = "LATEST", "tags.json"
-_MAX_POINTER = 1 << 20  # bytes that are read of LATEST; those that daskw2v writes have some thousands
+_MAX_POINTER = 1 << 20  # bytes that are read of LATEST; those that daskw2v writes have about thousands
 _STATE = "state"
 _LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # each line of an undamaged copy
 _log = logging.getLogger(__name__)

@@ -120,7 +120,7 @@ class Versions(FinishedVersions):
             def serve(state: State) -> State:
                 if before != "" and state.name not in (before, version.name):
                     raise SupersededError(
-                        f"{version.name} was to be served in place of {before or 'no version'}, but "
+                        f"{version.name} was to be served instead of {before or 'no version'}, but "
                         f"{state.name or 'no version'} is served.",
                         "Look at `daskw2v versions log`; publish it by its name if it is to be served all the same.",
                     )
