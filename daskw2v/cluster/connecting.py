@@ -202,11 +202,7 @@ def connected(
         converting_scheduler_errors(),
         leaving_thread(connection),
     ):
-        title = (
-            _cluster_title(connection, resources)
-            if chosen is None
-            else f"{chosen.title} at {connection.scheduler.address}"
-        )
+        title = f"{chosen.title} at {connection.scheduler.address}" if chosen else _cluster_title(connection, resources)
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
