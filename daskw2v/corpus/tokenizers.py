@@ -160,11 +160,8 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
 
 def is_import_path(spec: str | LineFunction) -> bool:
     """Return whether a spec is a string package.module:function, which names a function of the user."""
-    return (
-        isinstance(spec, str)
-        and ":" in spec
-        and not (spec.startswith(REGEX) or is_tokenizer_file(spec) or _is_name(spec))
-    )
+    has_colon = isinstance(spec, str) and ":" in spec and not spec.startswith(REGEX)
+    return has_colon and not is_tokenizer_file(spec) and not _is_name(spec)
 
 
 def _is_name(spec: str | LineFunction) -> bool:
@@ -302,21 +299,14 @@ def _replace_step(pattern: dict[str, str], content: str) -> dict[str, Any]:
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _LOWERCASE, _SPACES = {"type": "Lowercase"}, _replace_step({"Regex": f"[{_BLANKS}]"}, " ")
 _ASCII = _replace_step({"String": "\u2019"}, "'"), _replace_step({"String": "\u2010"}, "-")
+_LOWERED = Steps((_LOWERCASE, _SPACES))
 _NORMALIZED = Steps(({"type": "NFKC"}, _LOWERCASE, *_ASCII), f"{_LETTERS}(?:['-]{_LETTERS})*")
 _BUILT_IN = (
     Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps()),
-    Tokenizer(
-        name="lower",
-        title="in lower case, between Unicode's blanks",
-        cut=_lower,
-        steps=Steps((_LOWERCASE, _SPACES)),
-        version=2,
-    ),
+    Tokenizer(name="lower", title="in lower case, between Unicode's blanks", cut=_lower, steps=_LOWERED, version=2),
     Tokenizer(name="normalize", title="NFKC, lower case, letters and digits only", cut=_normalize, steps=_NORMALIZED),
 )
-TOKENIZERS = Registry(
-    "tokenizer", "daskw2v.tokenizers", Tokenizer, {tokenizer.name: tokenizer for tokenizer in _BUILT_IN}
-)
+TOKENIZERS = Registry("tokenizer", "daskw2v.tokenizers", Tokenizer, {value.name: value for value in _BUILT_IN})
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

@@ -40,7 +40,7 @@ class _Stream(io.RawIOBase):
         return size
 
 
-class Table:
+class CsvTable:
     """An open table of CSV: its header, and its rows.
 
     Parameters
@@ -142,7 +142,7 @@ def _read(
     """
     source = block.source
     with converting_arrow_errors(_TITLE, source.url):
-        table = Table(file, source, delimiter or default_delimiter, policy.skip)
+        table = CsvTable(file, source, delimiter or default_delimiter, policy.skip)
         columns = find_columns(table.schema, column, weight, source.url)
         for part in cut_slices(table.batches(columns.names)):
             location = f"{source.url}, column {column!r} from row {table.n_rows + 1} on,"
