@@ -50,8 +50,13 @@ class Reading(NamedTuple):
     options: Options
     timeout: float
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.roles.values())
 
-class Part(NamedTuple):
+
+class EventBatch(NamedTuple):
     """Events that one task reads: a batch of blocks of Parquet, and the names of its columns by role."""
 
     batch: Batch
@@ -72,7 +77,7 @@ class EventTable(NamedTuple):
         How the parts are read.
     """
 
-    parts: list[Part]
+    parts: list[EventBatch]
     kinds: dict[str, str]
     reading: Reading
 
@@ -130,9 +135,7 @@ def read_events(
     texts = [TextBlock(source, 0, source.size) for source in sources if not tables.is_typed(source)]
     jobs = [(batch, stage.folder, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
     copies = [copy for files in stage.map("copy events", _copy, jobs, 0) for copy in files] if jobs else []
-    read = partial(
-        tables.read_column_types, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout
-    )
+    read = partial(tables.read_types, names=reading.columns, options=options, timeout=reading.timeout)
     types = zip(typed, in_threads(read, typed), strict=True)
     kinds: list[tuple[str, Mapping[str, str | None]]] = [
         *((source.url, _find_kinds(types_in_file, reading.roles, source.url)) for source, types_in_file in types),
@@ -141,7 +144,7 @@ def read_events(
     ]
     copied_sources = [Source(f"{stage.folder.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
     parts = [
-        Part(batch, roles)
+        EventBatch(batch, roles)
         for files, roles in ((typed, reading.roles), (copied_sources, {role: role for role in reading.roles}))
         for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
     ]
@@ -191,7 +194,7 @@ def _write_copies(batch: Batch, folder: Store, reading: Reading, max_bytes: int,
     parsed = (
         (block.source.url, *_parse_text({role: columns[name] for role, name in roles}, block.source.url))
         for block in batch.blocks
-        for columns in tables.read_columns(block, [*reading.roles.values()], reading.options, reading.timeout)
+        for columns in tables.read_columns(block, reading.columns, reading.options, reading.timeout)
     )
     copies, attempt_path = list[_CopiedFile](), attempt.url.removeprefix(f"{folder.url}/")
     for texts in batched(parsed, lambda text: sum(array.nbytes for array in text[2].values()), max_bytes):
@@ -261,7 +264,7 @@ def _cast_numbers(array: Any, role: str, column: str, url: str) -> Any:
     return tables.without_nan(numbers)
 
 
-def _read_table(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
+def _read_table(part: EventBatch, kinds: Mapping[str, str], reading: Reading) -> Any:
     """Return an Arrow table of the roles in `kinds` of a part, cast to these kinds; None if the part has no rows."""
     names = {role: part.roles[role] for role in kinds}
     read = [
@@ -272,14 +275,14 @@ def _read_table(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
     return pa.concat_tables(read) if read else None
 
 
-def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
+def _frame_of(part: EventBatch, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
     """Task: return the events of a part as a pandas dataframe; `types` are the pandas types of the columns."""
     table = _read_table(part, kinds, reading)
     frame = pd.DataFrame(columns=list(types)) if table is None else table.to_pandas()
     return frame.astype(dict(types))
 
 
-def find_latest(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
+def find_latest(part: EventBatch, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
     """Task: return the latest time of a part, and the number of its times before `earlier`.
 
     `kind` is the kind of times. The latest time is None without events; the number is 0 if `earlier` is None.

@@ -69,10 +69,7 @@ def choose_n_buckets(n_types: int) -> int:
     n_types
         Number of words of all dictionaries, added up.
     """
-    n_buckets = 1
-    while n_buckets < N_EDGES and n_types > n_buckets * BUCKET_TYPES:
-        n_buckets *= 2
-    return n_buckets
+    return min(N_EDGES, 1 << max(0, -(-n_types // BUCKET_TYPES) - 1).bit_length())
 
 
 def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run_step: RunStep) -> dict[str, Any]:
@@ -213,10 +210,8 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
     write_array(group, "offsets", offsets, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "counts", counts, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "index", index)
-    sample = [
-        (-int(counts[i]), get_word(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))
-    ]
-    return {**result, "attempt": attempt, "n_kept": len(kept), "sample": sample}
+    keys = [(-int(counts[i]), get_word(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))]
+    return {**result, "attempt": attempt, "n_kept": len(kept), "sample": keys}
 
 
 def _merge(

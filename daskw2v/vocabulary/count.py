@@ -26,7 +26,7 @@ from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.buckets import STEPS, read_shard_paths, run_step_locally, run_steps
+from daskw2v.vocabulary.buckets import STEPS, CountRules, read_shard_paths, run_step_locally, run_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list
 
@@ -229,7 +229,7 @@ def count_words(
     key, identity = _key_and_identity(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
-    rules = buckets.CountRules(*limits, listed=listed is not None)
+    rules = CountRules(*limits, listed=listed is not None)
 
     def build(stage: OpenStage) -> StoredVocabulary:
         """Build the vocabulary in an open stage, and return it."""
@@ -322,9 +322,7 @@ def _from_manifest(store: Store, key: str, identity: str, manifest: dict[str, An
     return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)
 
 
-def _run_steps(
-    stage: OpenStage, folder: Store, work: Store, rules: buckets.CountRules, n_buckets: int
-) -> dict[str, Any]:
+def _run_steps(stage: OpenStage, folder: Store, work: Store, rules: CountRules, n_buckets: int) -> dict[str, Any]:
     """Run all steps of `buckets.run_steps` on the cluster; return the result of `run_steps`."""
     if n_buckets == 1:  # one task for all steps saves five round trips
         stage.expect(1, message="1 bucket")
