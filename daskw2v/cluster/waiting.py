@@ -255,10 +255,8 @@ def _converting_errors(task: str) -> Iterator[None]:
     except OSError as error:
         if not is_unreachable(error):
             raise
-        raise ClusterError(
-            f"{task} found a part of the cluster out of reach ({error}).",
-            f"Check that address, its network and its firewall, or stop what runs there. {AGAIN}",
-        ) from error
+        remedy = f"Check that address, its network and its firewall, or stop what runs there. {AGAIN}"
+        raise ClusterError(f"{task} found a part of the cluster out of reach ({error}).", remedy) from error
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",

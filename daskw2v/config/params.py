@@ -32,6 +32,8 @@ _column = partial(setting, stage="read", honoured_by=("input", "format"))
 _words = partial(setting, stage="vocabulary")
 _matrix = partial(setting, stage="matrix")
 _train = partial(setting, stage="train")
+_train_axis = partial(axis, stage="train")
+_train_group = partial(group, stage="train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,23 +105,20 @@ class Params(WithChoices, TextParams):
 
     _is_part = False
 
-    objective: Choice = axis(
-        "sgns", "training objective", "daskw2v.objectives.settings:OBJECTIVES", stage="train", heading="Model"
+    objective: Choice = _train_axis(
+        "sgns", "training objective", "daskw2v.objectives.settings:OBJECTIVES", heading="Model"
     )
     vector_size: int = _train(100, "dimensions of a vector", integer(1, 65536))
     window: int = _matrix(5, "largest distance between center and context", integer(1, 1024))
     shrink_windows: bool = _matrix(True, "draw the size of each window from 1..window", FLAG)
     sample: float = _matrix(1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1))
-    features: Any = group(
-        "features that words' vectors are composed of", "daskw2v.features.settings:CLASSES", stage="train"
-    )
-    start: Any = group("vectors that words begin with", "daskw2v.training.start.base_settings:CLASSES", stage="train")
-    strategy: Choice = axis(
+    features: Any = _train_group("features that words' vectors are composed of", "daskw2v.features.settings:CLASSES")
+    start: Any = _train_group("vectors that words begin with", "daskw2v.training.start.base_settings:CLASSES")
+    strategy: Choice = _train_axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
         "memory and read all settings",
         "daskw2v.training.strategy_choices:STRATEGIES",
-        stage="train",
         heading="Training",
     )
     epochs: int = _train(5, "passes over the corpus, or over the word-context matrix", integer(1))
@@ -135,9 +134,7 @@ class Params(WithChoices, TextParams):
         number(0, 0.5),
     )
     seed: int = _matrix(1, "seed of all random draws", integer(0, 2**63 - 1))
-    early_stopping: Any = group(
-        "when training ends early", "daskw2v.training.watch.stopping_settings:CLASSES", stage="train"
-    )
+    early_stopping: Any = _train_group("when training ends early", "daskw2v.training.watch.stopping_settings:CLASSES")
     max_bad_blocks: int = _input(
         0,
         "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
@@ -149,10 +146,8 @@ class Params(WithChoices, TextParams):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alpha is not None and self.min_alpha > self.alpha:
-            raise ParameterError(
-                f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
-                "Give a min_alpha of at most alpha.",
-            )
+            problem = f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls."
+            raise ParameterError(problem, "Give a min_alpha of at most alpha.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values as JSON types, by name.

@@ -147,7 +147,7 @@ def _are_vectors(value: Any) -> bool:
     return is_location(value) or (has_words and not isinstance(value, type))
 
 
-def _absolute_vectors(value: Any) -> Any:
+def _locate_vectors(value: Any) -> Any:
     """Return a location of vectors as an absolute one, and vectors in memory unchanged."""
     if not is_location(value):
         return value
@@ -214,9 +214,7 @@ URLS = Constraint(
     _are_urls, "a list of URLs or paths", lambda v: tuple(map(absolute_location, v)), item="FILE", is_location=True
 )
 URL = Constraint(TEXT.check, TEXT.bound, is_location=True)
-VECTORS = Constraint(
-    _are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _absolute_vectors, is_location=True
-)
+VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _locate_vectors, is_location=True)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
@@ -327,9 +325,8 @@ def check_value(f: "Field[Any]", value: Any) -> Any:
         return None
     if not f.metadata["check"](value):
         bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
-        raise ParameterError(
-            f"{f.name}={_format_field(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
-        )
+        problem = f"{f.name}={_format_field(f, value)} is not {bound}."
+        raise ParameterError(problem, f"Give {f.name} ({f.metadata['help']}) {bound}.")
     if f.repr:
         f.metadata["refuse"](f.name, value)
     try:
@@ -367,9 +364,8 @@ class Settings:
         """Raise an UnknownParameterError for names that are no fields; `__init__` stores the values."""
         for name in values:
             if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-                raise UnknownParameterError(
-                    f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)
-                )
+                problem = f"{cls.__name__} got an unexpected keyword argument {name!r}."
+                raise UnknownParameterError(problem, cls.remedy(name))
         return super().__new__(cls)
 
     @classmethod

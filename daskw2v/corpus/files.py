@@ -120,9 +120,8 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
     except StoreError as error:
         if not isinstance(error.__cause__, PermissionError):
             raise
-        raise InputError(
-            f"{source.url} may not be read ({error.__cause__}).", "Give read permission to the user of the workers."
-        ) from error
+        problem = f"{source.url} may not be read ({error.__cause__})."
+        raise InputError(problem, "Give read permission to the user of the workers.") from error
 
 
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:

@@ -193,9 +193,8 @@ def _find_files(
         If no file matches, the name is that of a pipe or device, or the filesystem does not answer.
     """
     if "::" in name:
-        raise InputError(
-            f"{shorten(name)} is a chain of filesystems, which cannot be read in blocks.", "Name the files themselves."
-        )
+        problem = f"{shorten(name)} is a chain of filesystems, which cannot be read in blocks."
+        raise InputError(problem, "Name the files themselves.")
     fs, path = filesystem(name, storage_options)
     ask = partial(with_retries, location=name, timeout=timeout)
     with _convert_errors(name):
@@ -206,9 +205,8 @@ def _find_files(
         if is_folder and not folders:
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
         if not is_folder and ask(fs.exists, path):
-            raise InputError(
-                f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
-            )
+            problem = f"{name} is a pipe, a socket or a device, which cannot be read in blocks."
+            raise InputError(problem, "Copy it to a file first.")
         infos = _read_infos(fs, ask, sorted(ask(fs.glob, path)) if not is_folder and has_magic(path) else [])
         searched = [path] if is_folder else [p for p, info in infos.items() if folders and info["type"] == "directory"]
         in_folders = False
@@ -255,10 +253,8 @@ def _search_folders(
 def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
     """Refuse folders that hold Zarr arrays: a work directory or a model, whose files' names do not show it."""
     if array := next((path for path in paths if path.rpartition("/")[2] == _ARRAYS), None):
-        raise InputError(
-            f"{name} holds Zarr arrays, as a work directory does: {array}.",
-            "Move them elsewhere, or give a pattern that matches files of text only.",
-        )
+        problem = f"{name} holds Zarr arrays, as a work directory does: {array}."
+        raise InputError(problem, "Move them elsewhere, or give a pattern that matches files of text only.")
 
 
 def broken_link_error(link: str, remedy: str) -> InputError:
@@ -405,9 +401,8 @@ def _raise(error: OSError) -> None:
 def _no_files_error(name: str, *, is_folder: bool) -> InputError:
     """Return the error for a name that stands for no files: of a folder, or a name or pattern that matches none."""
     if is_folder:
-        return InputError(
-            f"{name} is a folder without files to read.", f"Names that begin with . or _ are skipped. {_CHECK}"
-        )
+        problem = f"{name} is a folder without files to read."
+        return InputError(problem, f"Names that begin with . or _ are skipped. {_CHECK}")
     is_text = any(character.isspace() for character in name)
     hint = " Inputs are names of files: write text to a file, and give its name; in Python, iter(texts) is text."
     return InputError(f"{shorten(name)} matches no file.", f"{_CHECK}{hint if is_text else ''}")
@@ -422,10 +417,8 @@ def _convert_errors(name: str) -> Iterator[None]:
         cause = error.__cause__ if isinstance(error, StoreError) else error
         if isinstance(cause, Daskw2vError):
             raise
-        raise InputError(
-            f"{shorten(name)} cannot be searched ({type(cause).__name__}: {cause}).",
-            "Check the path, broken links, the rights and the network.",
-        ) from error
+        problem = f"{shorten(name)} cannot be searched ({type(cause).__name__}: {cause})."
+        raise InputError(problem, "Check the path, broken links, the rights and the network.") from error
 
 
 def _url_prefix(name: str, fs: Any, path: str) -> str:

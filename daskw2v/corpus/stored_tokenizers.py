@@ -81,9 +81,8 @@ def load_tokenizer(content: bytes, shown: str) -> Any:
     try:
         tokenizer = package.Tokenizer.from_str(content.decode())
     except Exception as error:  # the package has no class of errors
-        raise InputError(
-            f"The tokenizer {shown} cannot be read ({str(error)[:200]}).", "Give a tokenizer.json of Hugging Face."
-        ) from error
+        problem = f"The tokenizer {shown} cannot be read ({str(error)[:200]})."
+        raise InputError(problem, "Give a tokenizer.json of Hugging Face.") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

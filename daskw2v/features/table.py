@@ -92,22 +92,17 @@ def check_table(
             kind = choose_collector(name, type_, source.url)
             first_kind, first_type, url = kinds.setdefault(name, (kind, type_, source.url))
             if kind is not first_kind:
-                raise InputError(
-                    f"Column {name!r} is {type_} in {source.url}, and {first_type} in {url}.",
-                    "Give one type in all files: numbers such as 5.0, or categories.",
-                )
+                problem = f"Column {name!r} is {type_} in {source.url}, and {first_type} in {url}."
+                raise InputError(problem, "Give one type in all files: numbers such as 5.0, or categories.")
     names = dict.fromkeys(name for types, _ in heads for name in types)
     folders = _find_varying_folders(sources) - names.keys()
     for name in weights.keys() - names.keys() - folders:
-        raise InputError(
-            f"{table} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(names)}."
-        )
+        problem = f"{table} has no column {name!r}, which has a weight."
+        raise InputError(problem, f"Its features are: {', '.join(names)}.")
     for name in sorted(folders):
         if weights.get(name, 1.0) != 0:
-            raise InputError(
-                f"Only names of folders tell {name!r} of the rows in {table}: it would be no feature.",
-                f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.",
-            )
+            problem = f"Only names of folders tell {name!r} of the rows in {table}: it would be no feature."
+            raise InputError(problem, f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.")
     if all(weights.get(name, 1.0) == 0 for name in names):
         raise InputError(f"All columns of {table} weigh 0: {', '.join(names)}.", "Give one of them a weight above 0.")
     if all(empty for _, empty in heads):
@@ -318,14 +313,10 @@ def choose_collector(name: str, arrow_type: Any, url: str) -> Callable[[], "_Cat
     if any(is_kind(value_type) for is_kind in are_categories):
         return _Categories
     if pa.types.is_binary(value_type) or pa.types.is_large_binary(value_type):  # CSV in Latin-1, too
-        raise InputError(
-            f"Column {name!r} of {url} holds bytes, or text that is not UTF-8.",
-            f"Write it as text in UTF-8, or leave it out: feature_weights={{{name!r}: 0}}.",
-        )
-    raise InputError(
-        f"Column {name!r} of {url} is of type {arrow_type}, which is no feature.",
-        f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",
-    )
+        problem = f"Column {name!r} of {url} holds bytes, or text that is not UTF-8."
+        raise InputError(problem, f"Write it as text in UTF-8, or leave it out: feature_weights={{{name!r}: 0}}.")
+    remedy = f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}."
+    raise InputError(f"Column {name!r} of {url} is of type {arrow_type}, which is no feature.", remedy)
 
 
 def _find_varying_folders(sources: Sequence[Source]) -> set[str]:

@@ -122,10 +122,8 @@ def _parse_columns(content: bytes, names: Sequence[str], location: str) -> Colum
             pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=names),
         )
     except pa.ArrowException as error:
-        raise InputError(
-            f"{location} cannot be read as edges ({error}).",
-            f"All lines must have the same number of columns, at least {len(names)}.",
-        ) from error
+        problem = f"{location} cannot be read as edges ({error})."
+        raise InputError(problem, f"All lines must have the same number of columns, at least {len(names)}.") from error
     return {name: table.column(name).combine_chunks() for name in names}
 
 
@@ -161,6 +159,5 @@ def _check_edges(columns: dict[str, Any], url: str) -> None:
     if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
         if len(wrong := weights.filter(pc.invert(valid))):
-            raise InputError(
-                f"{url} has an edge of weight {wrong[0].as_py()}.", "Give finite weights above 0, or leave it out."
-            )
+            problem = f"{url} has an edge of weight {wrong[0].as_py()}."
+            raise InputError(problem, "Give finite weights above 0, or leave it out.")

@@ -165,9 +165,8 @@ def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) ->
         elif role == "time":
             kinds[role] = find_time_kind(kind, url)
         elif not any(is_kind(kind) for is_kind in is_numeric):
-            raise InputError(
-                f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
-            )
+            problem = f"The column {column!r} of {role}s in {url} is of type {kind}."
+            raise InputError(problem, "Give numbers or truth values.")
     return kinds
 
 
@@ -242,10 +241,8 @@ def _cast_column(role: str, array: Any, kind: str, roles: Mapping[str, str], url
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
     if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MAX_WEIGHT))))):
-        raise InputError(
-            f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
-            f"Give numbers in 0..{MAX_WEIGHT:,}: the times that an event counts, on average.",
-        )
+        problem = f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight."
+        raise InputError(problem, f"Give numbers in 0..{MAX_WEIGHT:,}: the times that an event counts, on average.")
     return numbers
 
 
@@ -258,9 +255,8 @@ def _cast_numbers(array: Any, role: str, column: str, url: str) -> Any:
     try:
         numbers = array.cast(pa.float64())
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"The column {column!r} of {role}s in {url} holds what is none ({error}).", "Give numbers or truth values."
-        ) from None
+        problem = f"The column {column!r} of {role}s in {url} holds what is none ({error})."
+        raise InputError(problem, "Give numbers or truth values.") from None
     return tables.without_nan(numbers)
 
 
@@ -326,10 +322,8 @@ def common_time_kind(kinds: Iterable[tuple[str, str | None]]) -> str:
     first = {kind: url for url, kind in reversed([*kinds]) if kind is not None}
     if CLOCK in first and len(first) > 1:
         other = next(url for kind, url in first.items() if kind != CLOCK)
-        raise InputError(
-            f"Times of {other} are numbers, those of {first[CLOCK]} are not.",
-            "Write all of them as numbers, or all as timestamps.",
-        )
+        problem = f"Times of {other} are numbers, those of {first[CLOCK]} are not."
+        raise InputError(problem, "Write all of them as numbers, or all as timestamps.")
     return next((kind for kind in (CLOCK, FLOAT_TIMES) if kind in first), INTEGER_TIMES)
 
 
@@ -347,10 +341,8 @@ def parse_times(texts: Any, url: str) -> tuple[str, Any]:
         return CLOCK, _parse_timestamps(texts, url)
     not_numbers = texts.filter(pc.invert(is_number))
     if len(not_numbers):
-        raise InputError(
-            f"{url} has the time {not_numbers[0].as_py()!r}, where other times are numbers.",
-            "Write all of them as numbers, or all as ISO 8601.",
-        )
+        problem = f"{url} has the time {not_numbers[0].as_py()!r}, where other times are numbers."
+        raise InputError(problem, "Write all of them as numbers, or all as ISO 8601.")
     try:
         return INTEGER_TIMES, texts.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -372,9 +364,8 @@ def cast_times(array: Any, kind: str, url: str) -> Any:
             return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
         numbers = array.cast(kind)
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{url} has a time out of range ({error}).", "Times are of the years 1678..2261, or numbers of 64 bits."
-        ) from None
+        problem = f"{url} has a time out of range ({error})."
+        raise InputError(problem, "Times are of the years 1678..2261, or numbers of 64 bits.") from None
     if kind == FLOAT_TIMES:
         if len(infinite := numbers.filter(pc.is_inf(numbers))):
             raise InputError(f"{url} has the time {infinite[0].as_py()}.", "Give finite times.")
@@ -414,16 +405,14 @@ def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> f
     if text is None:
         return None
     if not numeric and re.match(_NUMBER, text.strip()):
-        raise ParameterError(
-            f"{name}={text!r} has no unit, but times are no numbers.", f"Give one, such as {text + ' s'!r}."
-        )
+        problem = f"{name}={text!r} has no unit, but times are no numbers."
+        raise ParameterError(problem, f"Give one, such as {text + ' s'!r}.")
     try:
         duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
     except ValueError as error:
         kind, times, example = ("number", "numbers", "1800") if numeric else ("duration", "no numbers", "30 min")
-        raise ParameterError(
-            f"{name}={text!r} is not a {kind} ({error}).", f"Times are {times}: give a {kind}, such as {example}."
-        ) from error
+        problem = f"{name}={text!r} is not a {kind} ({error})."
+        raise ParameterError(problem, f"Times are {times}: give a {kind}, such as {example}.") from error
     if not 0 < duration < math.inf:
         raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")
     return duration

@@ -125,10 +125,8 @@ def refuse_header(columns: Columns, url: str) -> None:
     """
     repeated = reduce(pc.and_, (pc.equal(texts, name) for name, texts in columns.items()))
     if pc.any(repeated).as_py():
-        raise InputError(
-            f"{url} has a row that is a header: {', '.join(columns)}.",
-            "Remove it. CSV and TSV have one header, in the first row; other text has none.",
-        )
+        problem = f"{url} has a row that is a header: {', '.join(columns)}."
+        raise InputError(problem, "Remove it. CSV and TSV have one header, in the first row; other text has none.")
 
 
 def value_type(arrow_type: Any) -> Any:
@@ -209,10 +207,8 @@ def cast_ids(array: Any, kind: str, subject: str, url: str) -> Any:
     try:
         return array.cast(pa.large_string() if kind == STRING else kind)
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{subject} of {url} are of type {array.type}, those of other columns or files {kind} ({error}).",
-            "Cast all of them to strings.",
-        ) from None
+        problem = f"{subject} of {url} are of type {array.type}, those of other columns or files {kind} ({error})."
+        raise InputError(problem, "Cast all of them to strings.") from None
 
 
 def _cast_whole_numbers(array: Any, subject: str, url: str) -> Any:

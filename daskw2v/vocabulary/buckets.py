@@ -99,9 +99,8 @@ def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run
     if not size:
         raise _no_words_error(merged, rules)
     if size > MAX_WORDS:
-        raise VocabularyError(
-            f"{size} words are kept, more than {MAX_WORDS}.", f"Raise min_count, or give max_final_vocab={MAX_WORDS}."
-        )
+        problem = f"{size} words are kept, more than {MAX_WORDS}."
+        raise VocabularyError(problem, f"Raise min_count, or give max_final_vocab={MAX_WORDS}.")
     splitters = order.choose_splitters([key for m in merged for key in m["sample"]], sum(n_kept))
     cut_jobs = [(folder, b, attempts[b], n_kept[b], splitters) for b in range(n_buckets)]
     cuts = run_step("cut", order.cut_bucket, cut_jobs)
@@ -335,10 +334,8 @@ def read_shard_paths(folder: Store) -> list[str]:
 def _no_words_error(merged: Sequence[dict[str, Any]], rules: CountRules) -> VocabularyError:
     """Return the error for rules that keep no word; `merged` are the results of `merge_bucket`."""
     if rules.listed:
-        return VocabularyError(
-            f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus.",
-            "Compare the list's spelling and case with the tokenizer's.",
-        )
+        problem = f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus."
+        return VocabularyError(problem, "Compare the list's spelling and case with the tokenizer's.")
     return VocabularyError(
         f"No word occurs min_count={rules.min_count} times; the most frequent one occurs "
         f"{counted(max(m['largest'] for m in merged), 'time')}.",

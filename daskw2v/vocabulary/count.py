@@ -1,7 +1,6 @@
 """The words of all shards, counted: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import zarr
 from distributed import Client
 
-from daskw2v.cluster.connecting import lazily_connected
+from daskw2v.cluster.connecting import GetClient, lazily_connected
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -209,7 +208,7 @@ def build_vocabulary(
 
 
 def count_words(
-    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+    corpus: Corpus, store: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
 ) -> StoredVocabulary:
     """Return the vocabulary of a corpus: the stored one if it is complete, or else a new one.
 
@@ -286,10 +285,8 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     """
     known = {*read_shard_paths(vocabulary.folder)}
     if unknown := next((shard.path for shard in corpus.shards if shard.path not in known), None):
-        raise ParameterError(
-            f"The vocabulary {vocabulary.key} knows no shard {unknown}.",
-            "Give what build_vocabulary made of the corpus.",
-        )
+        problem = f"The vocabulary {vocabulary.key} knows no shard {unknown}."
+        raise ParameterError(problem, "Give what build_vocabulary made of the corpus.")
     read, stored = dask.delayed(_read_ids, pure=True), dask.delayed(vocabulary)
     return da.concatenate([da.from_delayed(read(stored, s), (s.n_tokens,), np.int32) for s in corpus.shards])
 

@@ -105,10 +105,8 @@ class WordIndex:
             for key in group:
                 word = get_word(self._data, self._offsets, key & _ID)
                 if word in words:
-                    raise VocabularyError(
-                        f"The vocabulary holds {word.decode(errors='replace')!r} twice.",
-                        "It is damaged: take the model from a copy, or train again; give each word once.",
-                    )
+                    remedy = "It is damaged: take the model from a copy, or train again; give each word once."
+                    raise VocabularyError(f"The vocabulary holds {word.decode(errors='replace')!r} twice.", remedy)
                 words.add(word)
 
 
@@ -303,7 +301,5 @@ def _decode(word: bytes) -> str:
     try:
         return word.decode()
     except UnicodeDecodeError as error:
-        raise VocabularyError(
-            f"The vocabulary is damaged: its word {word[:60]!r} is no UTF-8 ({error.reason}).",
-            "Take the model from a copy, or delete it and run train again.",
-        ) from None
+        problem = f"The vocabulary is damaged: its word {word[:60]!r} is no UTF-8 ({error.reason})."
+        raise VocabularyError(problem, "Take the model from a copy, or delete it and run train again.") from None

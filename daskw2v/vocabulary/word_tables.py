@@ -114,10 +114,8 @@ def single(names: Sequence[str], name: str, url: str, required: str) -> str:
     Parameters and errors are those of `find_word_column`.
     """
     if names.count(name) != 1:
-        raise InputError(
-            f"{url} has no single column {name!r}.",
-            f"Give a table with the columns {required}; its columns are: {', '.join(names) or 'none'}.",
-        )
+        remedy = f"Give a table with the columns {required}; its columns are: {', '.join(names) or 'none'}."
+        raise InputError(f"{url} has no single column {name!r}.", remedy)
     return name
 
 

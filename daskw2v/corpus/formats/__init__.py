@@ -18,7 +18,7 @@ from daskw2v.corpus.formats.orc import ORC
 from daskw2v.corpus.formats.parquet import PARQUET
 from daskw2v.corpus.formats.text import TEXT
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
+from daskw2v.corpus.pieces import Piece, ReadReport
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 from daskw2v.store.retries import TIMEOUT
 
@@ -55,7 +55,7 @@ def read_block(
     report: ReadReport,
     timeout: float = TIMEOUT,
     also: Mapping[str, Any] = MappingProxyType({}),
-) -> Iterator[RawText | Tokens]:
+) -> Iterator[Piece]:
     """Read the sentences of a block of text in pieces of 128 KiB, or up to 4 MiB for longer lines.
 
     A line belongs to the block in which it starts. A line of plain text may be larger than memory, since its pieces

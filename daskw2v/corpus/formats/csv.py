@@ -11,7 +11,7 @@ from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, empty_file_error
 from daskw2v.corpus.formats.columns import converting_arrow_errors, cut_slices, find_columns, get_column, read_arrays
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
-from daskw2v.corpus.pieces import RawText, Tokens
+from daskw2v.corpus.pieces import Piece
 from daskw2v.corpus.streams import CHUNK, read_file_chunks
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -126,7 +126,7 @@ def _read(
     default_delimiter: str,
     delimiter: str | None = None,
     weight: str | None = None,
-) -> Iterator[RawText | Tokens]:
+) -> Iterator[Piece]:
     """Read a column of text, whose lines are sentences. A row may have 16 MiB.
 
     Parameters

@@ -7,7 +7,7 @@ from daskw2v.corpus import streams
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
-from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
+from daskw2v.corpus.pieces import Piece, ReadReport, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
@@ -15,9 +15,7 @@ _BOM = b"\xef\xbb\xbf"
 LONGEST_PART = 1 << 26  # maximum bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
 
 
-def _read(
-    file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer
-) -> Iterator[RawText | Tokens]:
+def _read(file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer) -> Iterator[Piece]:
     """Read the lines of a block as `Format.read` does; text has no columns."""
     for offset, data in read_text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
@@ -77,10 +75,8 @@ def _check_lengths(chunks: Iterable[bytes], url: str, report: ReadReport, *, who
         cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(streams.NO_SEPARATORS))
         length = len(chunk) - cut + (0 if cut else length)
         if length > LONGEST_PART:
-            raise InputError(
-                f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
-                "Cut it, or leave the file out: it may not be text.",
-            )
+            problem = f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes."
+            raise InputError(problem, "Cut it, or leave the file out: it may not be text.")
         report.bytes_read += len(chunk)
         yield chunk
 
