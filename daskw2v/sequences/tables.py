@@ -57,7 +57,7 @@ def check_table(source: Source) -> None:
 
 def is_typed(source: Source) -> bool:
     """Return whether the columns of a file have types, as in Parquet; columns of CSV are text."""
-    return source.format == PARQUET.name
+    return _READERS.get(source.format) is _read_parquet
 
 
 def _find_reader(source: Source) -> "ReadRows":
