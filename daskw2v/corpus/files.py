@@ -97,7 +97,7 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
     Parameters
     ----------
     source, storage_options
-        The file as it was found, and options for fsspec.
+        The file as it was listed, and options for fsspec.
     timeout
         Seconds to wait for each answer of the store.
 
@@ -125,7 +125,7 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
 
 
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
-    """Raise an InputError if a file has another size or version, by fsspec's info, than when it was found."""
+    """Raise an InputError if a file has another size or version, by fsspec's info, than when it was listed."""
     if info.get("size") != source.size or source.version not in ("", get_version(info)):
         raise InputError(f"{source.url} changed since it was found.", "Run again once the file is complete.")
 

@@ -80,7 +80,7 @@ def find_sources(
     Raises
     ------
     InputError
-        If no file is found or passes the filters, a pipe is named, a folder has files of several formats or a broken
+        If no file matches or passes the filters, a pipe is named, a folder has files of several formats or a broken
         link, a file has an unknown compression or is not text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
@@ -149,7 +149,7 @@ def read_chunks(url: Location, options: Mapping[str, Any], max_bytes: int, timeo
     Raises
     ------
     InputError
-        If a file cannot be found or read, or the content has more than `max_bytes` bytes.
+        If a file does not exist or cannot be read, or the content has more than `max_bytes` bytes.
     """
     n_bytes = 0
     for source in find_sources(url, TEXT.name, options, timeout, folders=False):

@@ -51,8 +51,8 @@ def _load(stored: StoredTokenizer) -> Any:
 
 def is_settled_file(tokenizer: Any) -> bool:
     """Return whether the tokenizer of Params is the name of a tokenizer of Hugging Face in settled Params."""
-    place, content = split_content(str(tokenizer))
-    return place == TOKENIZER_FILE and bool(content)
+    location, content = split_content(str(tokenizer))
+    return location == TOKENIZER_FILE and bool(content)
 
 
 def stored_tokenizer(params: Params, work: Store) -> Any:

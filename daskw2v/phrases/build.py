@@ -231,5 +231,5 @@ def _joined_shards(folder: Store, shards: Sequence[Shard], parts: Sequence[dict[
     return tuple(
         Shard(path=f"{LAYOUT.folder}/{folder.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
         for i, (shard, part) in enumerate(zip(shards, parts, strict=True))
-        if part["shard"] is not None  # None: the whole shard was the end of a phrase
+        if part["shard"] is not None  # None: all of the shard was the end of a phrase
     )

@@ -259,7 +259,7 @@ def _write_piece(
 
 
 def _read_words(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:
-    """Return the words with n ids, in the order of the ids given: bytes, and offsets of shape (n + 1,)."""
+    """Return the words with n ids, in the order of `ids`: bytes, and offsets of shape (n + 1,)."""
     order = np.argsort(ids, kind="stable")
     data, lengths = list[UInt8Array](), list[Int64Array]()
     for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):

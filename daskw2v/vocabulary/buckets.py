@@ -73,7 +73,7 @@ def choose_n_buckets(n_types: int) -> int:
 
 
 def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run_step: RunStep) -> dict[str, Any]:
-    """Build a vocabulary in all steps of `STEPS`; return the fields of its `StoredVocabulary` that were found.
+    """Build a vocabulary in all steps of `STEPS`; return the fields of its `StoredVocabulary` that the steps compute.
 
     Parameters
     ----------

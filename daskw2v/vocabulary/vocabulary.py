@@ -58,7 +58,7 @@ class WordIndex:
         return WordIndex, (self._data, self._offsets)  # a memoryview would become bytes, or is refused
 
     def find(self, word: bytes) -> int | None:
-        """Return the id of a word, given as UTF-8; None if the index lacks the word."""
+        """Return the id of a word in UTF-8; None if the index lacks the word."""
         hash_ = _hash_word(word)
         for slot in range(bisect_left(self._view, hash_ << 32), len(self._view)):
             key = self._view[slot]
@@ -241,7 +241,7 @@ class Vocabulary(PickledFields):
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the id of a word, given as a string or an integer; None if the vocabulary lacks the word."""
+        """Return the id of a word, a string or an integer; None if the vocabulary lacks the word."""
         word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None

@@ -160,7 +160,7 @@ def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Opened:
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
-        """Yield the columns of given names, as `_Opened.batches` does."""
+        """Yield the named columns, as `_Opened.batches` does."""
         for batch in parquet.iter_batches(_BATCH_ROWS, columns=names):
             batch.validate(full=True)  # a damaged file may point outside its dictionaries
             yield batch.select(names)

@@ -34,7 +34,7 @@ def find_format(name: str) -> Format:
 
 
 def check_formats(names: Iterable[str], params: Params) -> None:
-    """Refuse fields of Params that no format of the given names reads.
+    """Refuse fields of Params that none of the named formats reads.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, holds no text by its first bytes, or is invalid in strict
+        If the file changed since it was listed, is damaged, holds no text by its first bytes, or is invalid in strict
         mode; if a line of JSONL or a word is too long; if the tokenizer fails.
     """
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))

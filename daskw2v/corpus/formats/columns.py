@@ -1,4 +1,4 @@
-"""Columns of text, of lists of tokens and of weights of rows: how they are found, and read from Arrow's buffers.
+"""Columns of text, of lists of tokens and of weights of rows: how they are named, and read from Arrow's buffers.
 
 All formats of tables use this module. A path such as doc.body leads to a nested column, in an object of JSON or a
 struct of Arrow. A weight is an integer in a further column: how often a row's text counts.

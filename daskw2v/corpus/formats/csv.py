@@ -83,7 +83,7 @@ class CsvTable:
         return "skip"
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the columns of given names as strings, as they are written, in record batches of bounded size.
+        """Yield the named columns as strings, as they are written, in record batches of bounded size.
 
         Raises
         ------
