@@ -31,6 +31,9 @@ _RESTARTING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 _SAME_VERSIONS = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")  # on client and workers
 
 
+GetClient = Callable[[], Client]  # returns the client of the cluster, which may be started by the call
+
+
 class NamedClient(NamedTuple):
     """A connected client, and the title of its cluster in messages."""
 
@@ -60,10 +63,8 @@ def choose_client(client: Client | None, resources: Resources) -> NamedClient | 
         On Windows.
     """
     if sys.platform == "win32":
-        raise ClusterError(
-            "Vectors are trained on Linux and macOS, not on Windows.",
-            "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
-        )
+        remedy = "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here."
+        raise ClusterError("Vectors are trained on Linux and macOS, not on Windows.", remedy)
     local = resources.local_cluster
     if client is not None:
         refuse_local(local, "client")
@@ -98,10 +99,8 @@ def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
     """
     if local:
         described = " and ".join(f"{name}={value!r}" for name, value in local.items())
-        raise ParameterError(
-            f"{described} would be ignored: the cluster of {beside} has its workers already.",
-            f"Leave out {' and '.join(local)}{ways}, or leave out {beside.partition('=')[0]}.",
-        )
+        remedy = f"Leave out {' and '.join(local)}{ways}, or leave out {beside.partition('=')[0]}."
+        raise ParameterError(f"{described} would be ignored: the cluster of {beside} has its workers already.", remedy)
 
 
 def starts_cluster(client: Client | None, resources: Resources) -> bool:
@@ -202,11 +201,7 @@ def connected(
         converting_scheduler_errors(),
         leaving_thread(connection),
     ):
-        title = (
-            _cluster_title(connection, resources)
-            if chosen is None
-            else f"{chosen.title} at {connection.scheduler.address}"
-        )
+        title = f"{chosen.title} at {connection.scheduler.address}" if chosen else _cluster_title(connection, resources)
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
@@ -224,7 +219,7 @@ def _cluster_title(client: Client, resources: Resources) -> str:
 
 
 @contextmanager
-def opening_once(open_client: Callable[[], AbstractContextManager[Client]]) -> Iterator[Callable[[], Client]]:
+def opening_once(open_client: Callable[[], AbstractContextManager[Client]]) -> Iterator[GetClient]:
     """Yield a function that returns a client, which is opened by the first call and closed at the end of the block.
 
     A block that does not call the function, since all its results exist already, contacts and starts no cluster.
@@ -241,7 +236,7 @@ def opening_once(open_client: Callable[[], AbstractContextManager[Client]]) -> I
 @contextmanager
 def lazily_connected(
     client: Client | None, work: Store, resources: Resources, listener: Watching
-) -> Iterator[tuple[Callable[[], Client], Listener]]:
+) -> Iterator[tuple[GetClient, Listener]]:
     """Yield a function that returns the client of a call, which it connects when first called; and the listener.
 
     Parameters
@@ -333,10 +328,8 @@ def check_cluster(client: Client, work: Store | None) -> None:
     try:
         work.write_bytes(name, token.encode())
     except OSError as error:
-        raise StoreError(
-            f"The work URL {work.url} cannot be written ({error}).",
-            "Give a folder that you may write to, on a disk with free space.",
-        ) from error
+        problem = f"The work URL {work.url} cannot be written ({error})."
+        raise StoreError(problem, "Give a folder that you may write to, on a disk with free space.") from error
     try:
         answers = ask_workers(client, _can_read, work, name, token)
     finally:

@@ -243,7 +243,7 @@ def _write(content: Any) -> tuple[int, Region]:
     return file, region
 
 
-class _Segment(mmap.mmap):
+class _MappedRegion(mmap.mmap):
     """The memory of a memfd, mapped to be written; the memfd is closed with the last reference to the memory.
 
     Attributes
@@ -255,17 +255,17 @@ class _Segment(mmap.mmap):
     region: Region
 
 
-def _create_segment(size: int) -> _Segment:
+def _create_segment(size: int) -> _MappedRegion:
     """Return new shared memory of `size` bytes; raises as `_create` does."""
     file, region = _create(size)
     with _closing_on_error(file):
-        segment = _Segment(file, size)
+        segment = _MappedRegion(file, size)
     segment.region = region
     weakref.finalize(segment, os.close, file)
     return segment
 
 
-def _reclaim(segment: _Segment) -> bool:
+def _reclaim(segment: _MappedRegion) -> bool:
     """Return whether no receiver has a segment open or mapped any more; if so, write a new mark into the segment."""
     file = segment.region.file
     try:
@@ -285,7 +285,7 @@ def _region_of_buffer(array: Array) -> Region:
     """Return the address of the memory of an array that `_segments` returned, or of a view of such an array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    segment: _Segment = array.base.obj  # type: ignore[attr-defined]  # of a memoryview
+    segment: _MappedRegion = array.base.obj  # type: ignore[attr-defined]  # of a memoryview
     return segment.region
 
 

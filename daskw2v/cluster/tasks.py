@@ -11,7 +11,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster.connecting import check_futures
 from daskw2v.cluster.waiting import gather, wait_for_first
-from daskw2v.cluster.workers import AGAIN, total_threads
+from daskw2v.cluster.workers import AGAIN, TaskResources, total_threads
 from daskw2v.errors import ClusterError, Daskw2vError, TrainingError
 from daskw2v.store.durability import durable
 from daskw2v.store.stage import new_attempt
@@ -25,7 +25,7 @@ def run_tasks(
     stage: str,
     function: Callable[..., Any],
     jobs: Mapping[Any, tuple[Any, ...]],
-    task_resources: dict[str, int] | None = None,
+    task_resources: TaskResources = None,
     excuse: Callable[[Any, Daskw2vError], bool] = lambda name, error: False,
     priority: int = 0,
 ) -> Iterator[tuple[Any, Any]]:
@@ -62,24 +62,13 @@ def run_tasks(
     Daskw2vError
         If a job raises it; jobs that have not finished are cancelled.
     """
-    run, waiting = new_attempt(), iter(jobs)
-    names: dict[Future, Any] = {}
+    run, waiting, names = new_attempt(), iter(jobs), dict[Future, Any]()
+    call = partial(client.submit, _call, function, pure=False, retries=2, resources=task_resources, priority=priority)
 
     def submit(n_jobs: int) -> None:
         """Submit the next jobs."""
         for name in islice(waiting, n_jobs):
-            key = f"{stage}-{name}-{run}"
-            future = client.submit(
-                _call,
-                function,
-                *jobs[name],
-                key=key,
-                pure=False,
-                retries=2,
-                resources=task_resources,
-                priority=priority,
-            )
-            names[future] = name
+            names[call(*jobs[name], key=f"{stage}-{name}-{run}")] = name
 
     submit(_max_in_flight(client))
     counted = time.monotonic()
@@ -94,7 +83,7 @@ def run_tasks(
 
 
 def _as_finished(
-    client: Client, stage: str, names: dict[Future, Any], task_resources: dict[str, int] | None = None
+    client: Client, stage: str, names: dict[Future, Any], task_resources: TaskResources = None
 ) -> Iterator[tuple[Any, Any]]:
     """Yield name and result of each task, as of `_get_result`, when the task finishes; cancel the tasks that remain.
 
@@ -166,7 +155,7 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
         return error
 
 
-def _get_result(client: Client, future: Future, task: str, task_resources: dict[str, int] | None) -> Any:
+def _get_result(client: Client, future: Future, task: str, task_resources: TaskResources) -> Any:
     """Return the result of a finished task, or a TrainingError if the task kills its workers.
 
     `task` is the name of the task in messages, and `task_resources` are the Dask resources that it needs.

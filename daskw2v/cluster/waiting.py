@@ -18,6 +18,7 @@ from distributed.client import _wait
 
 from daskw2v.cluster.workers import (
     AGAIN,
+    TaskResources,
     check_reachable,
     converting_scheduler_errors,
     is_unreachable,
@@ -78,7 +79,7 @@ class _Wait:
         Seconds between two checks, and seconds for which a registered worker may be out of reach.
     """
 
-    def __init__(self, client: Client, task_resources: Mapping[str, int] | None, why: str = "") -> None:
+    def __init__(self, client: Client, task_resources: TaskResources, why: str = "") -> None:
         self._client, self._takes, self._why = client, task_resources, f" {why}" if why else ""
         timeout, listener = _terms.get()
         self._report = message_sender(listener, "cluster", "workers")
@@ -115,7 +116,7 @@ class _Wait:
             )
 
 
-def _has_worker(client: Client, task_resources: Mapping[str, int] | None) -> bool:
+def _has_worker(client: Client, task_resources: TaskResources) -> bool:
     """Return whether a cluster has a worker that declares the resources of a task, which may be None."""
     declared = [worker["resources"] for worker in workers_known(client).values()]
     return any(all(resources.get(name, 0) >= n for name, n in (task_resources or {}).items()) for resources in declared)
@@ -126,7 +127,7 @@ def _as_options(task_resources: Mapping[str, int]) -> str:
     return f"--resources {','.join(f'{name}={n}' for name, n in task_resources.items())}"
 
 
-def await_worker(client: Client, task_resources: Mapping[str, int] | None = None, why: str = "") -> None:
+def await_worker(client: Client, task_resources: TaskResources = None, why: str = "") -> None:
     """Wait until the cluster has a worker that declares the resources of a task.
 
     A task is submitted meanwhile, because an adaptive cluster starts workers only for tasks.
@@ -153,9 +154,7 @@ def await_worker(client: Client, task_resources: Mapping[str, int] | None = None
         waited.check()  # reports the new worker
 
 
-def wait_for_first(
-    client: Client, futures: Collection[Future], task_resources: Mapping[str, int] | None = None
-) -> set[Future]:
+def wait_for_first(client: Client, futures: Collection[Future], task_resources: TaskResources = None) -> set[Future]:
     """Wait until at least one task has ended, also by an error; return the futures of all tasks that have ended.
 
     Parameters
@@ -196,9 +195,7 @@ def _wait_for_first(client: Client, futures: Collection[Future], waited: _Wait) 
             waited.check()
 
 
-def gather(
-    client: Client, futures: Sequence[Future], task: str, task_resources: Mapping[str, int] | None = None
-) -> list[Any]:
+def gather(client: Client, futures: Sequence[Future], task: str, task_resources: TaskResources = None) -> list[Any]:
     """Wait for tasks, and return their results in the order of the futures.
 
     Parameters
@@ -230,7 +227,7 @@ def gather(
         return _fetch(client, list(futures), task_resources)  # together: one by one, each takes a millisecond
 
 
-def _fetch(client: Client, futures: list[Future], task_resources: Mapping[str, int] | None) -> list[Any]:
+def _fetch(client: Client, futures: list[Future], task_resources: TaskResources) -> list[Any]:
     """Return the results of finished tasks, in order; Dask computes results again that were lost with their worker."""
     waited = _Wait(client, task_resources)
     checked = time.monotonic()
@@ -258,10 +255,8 @@ def _converting_errors(task: str) -> Iterator[None]:
     except OSError as error:
         if not is_unreachable(error):
             raise
-        raise ClusterError(
-            f"{task} found a part of the cluster out of reach ({error}).",
-            f"Check that address, its network and its firewall, or stop what runs there. {AGAIN}",
-        ) from error
+        remedy = f"Check that address, its network and its firewall, or stop what runs there. {AGAIN}"
+        raise ClusterError(f"{task} found a part of the cluster out of reach ({error}).", remedy) from error
     except KilledWorker as error:
         raise TrainingError(
             f"{task} died with its worker, several times ({error}).",

@@ -26,6 +26,7 @@ if sys.platform != "win32":
     import resource
 
 AGAIN = "The same command goes on where this one stopped."
+TaskResources = Mapping[str, int] | None  # Dask resources that tasks need, by name; None if they need none
 
 
 def ask_workers(

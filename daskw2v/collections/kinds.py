@@ -2,13 +2,12 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
-from distributed import Client
-
+from daskw2v.cluster.connecting import GetClient
 from daskw2v.config.choice import Reader, refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -19,7 +18,6 @@ from daskw2v.progress import Listener
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import refuse_secret
 
-GetClient = Callable[[], Client]  # returns the client of the cluster, which may be started by the call
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
 _FUTURES = {("distributed", "Future")}
 _TASKS = {("dask", "Delayed"), *_FUTURES}

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from daskw2v.cluster.connecting import GetClient
 from daskw2v.cluster.tasks import run_on_partitions
 from daskw2v.collections import kinds
-from daskw2v.collections.kinds import Derived, GetClient, TextInputs, check_column, is_one_of
+from daskw2v.collections.kinds import Derived, TextInputs, check_column, is_one_of
 from daskw2v.config.params import Params, TextParams
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source

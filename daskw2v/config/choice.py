@@ -313,10 +313,8 @@ def refuse_unread(
     for f, value in settings.items():
         readers = find_readers(f, axis, registry)
         if not isinstance(value, Choice) and value != get_default(f) and not {*names} & {*readers}:
-            raise ParameterError(
-                f"{f.name}={value!r} changes nothing for {text}; it is for {', '.join(readers)}.",
-                f"Leave {f.name} out, or choose another {axis}.",
-            )
+            problem = f"{f.name}={value!r} changes nothing for {text}; it is for {', '.join(readers)}."
+            raise ParameterError(problem, f"Leave {f.name} out, or choose another {axis}.")
 
 
 class _Signature:
@@ -402,9 +400,8 @@ class WithChoices(Settings):
                     f"Leave {name} out, or choose another {f.name}: {chosen.name} has "
                     f"{', '.join(chosen.names()) or 'no settings'}.",
                 )
-        raise UnknownParameterError(
-            f"{type(self).__name__} got an unexpected keyword argument {name!r}.", self.remedy(name)
-        )
+        problem = f"{type(self).__name__} got an unexpected keyword argument {name!r}."
+        raise UnknownParameterError(problem, self.remedy(name))
 
 
 def _axes(cls: type[Settings]) -> "list[Field[Any]]":
@@ -424,10 +421,8 @@ def _resolve_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice
     if isinstance(chosen, type) and issubclass(chosen, Choice):
         chosen = chosen()
     if not (isinstance(chosen, Choice) and chosen.axis == f.name):
-        raise ParameterError(
-            f"{f.name}={format_value(value)} is not {f.metadata['bound']}.",
-            f"Give {f.name} ({f.metadata['help']}) {f.metadata['bound']}: {', '.join(choices.names())}.",
-        )
+        remedy = f"Give {f.name} ({f.metadata['help']}) {f.metadata['bound']}: {', '.join(choices.names())}."
+        raise ParameterError(f"{f.name}={format_value(value)} is not {f.metadata['bound']}.", remedy)
     if chosen.is_open:
         chosen = _find_implied(f, choices, rest) or chosen
     return chosen.replace(**{name: rest.pop(name) for name in chosen.names() if name in rest})
@@ -472,10 +467,8 @@ def _resolve_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group |
         return _change_group(f, value, flat)
     if f.name not in known:
         bound = " or ".join(cls.__name__ for cls in get_group_classes(f))
-        raise ParameterError(
-            f"{f.name}={format_value(value)} is no {bound}.",
-            f"Give {f.name} ({f.metadata['help']}) an object of {bound}.",
-        )
+        problem = f"{f.name}={format_value(value)} is no {bound}."
+        raise ParameterError(problem, f"Give {f.name} ({f.metadata['help']}) an object of {bound}.")
     return _change_group(f, None, {**flat, f.name: value})
 
 
@@ -500,10 +493,8 @@ def _change_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, A
     for name in changes:
         if name not in names and name in set_names:
             needs = " or ".join(known[name].needs)
-            raise ParameterError(
-                f"{name}={format_value(changes[name])} changes nothing without {needs}.",
-                f"Give {needs}, or leave {name} out.",
-            )
+            problem = f"{name}={format_value(changes[name])} changes nothing without {needs}."
+            raise ParameterError(problem, f"Give {needs}, or leave {name} out.")
     return None if cls is None else cls(**{names[name]: value for name, value in values.items() if name in names})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NamedTuple
 
-from daskw2v.config.settings import Constraint
+from daskw2v.config.settings import checked_name, parsed_by
 
 Value = str | int | float | tuple[str | int | float, ...]
 
@@ -43,10 +43,10 @@ def make_filter(condition: Any) -> Filter:
     column, operator, value = condition
     operator = _SYNONYMS.get(operator, operator)
     if operator in MEMBERSHIP and isinstance(value, list | tuple | set | frozenset):
-        return Filter(_check_column(column), operator, tuple(sorted(map(_plain, value), key=str)))
+        return Filter(checked_name(column), operator, tuple(sorted(map(_plain, value), key=str)))
     if operator not in COMPARISONS:
         raise ValueError(operator)
-    return Filter(_check_column(column), operator, _plain(value))
+    return Filter(checked_name(column), operator, _plain(value))
 
 
 def make_filters(conditions: Any) -> Filters:
@@ -55,10 +55,12 @@ def make_filters(conditions: Any) -> Filters:
     Raises
     ------
     ValueError, TypeError
-        If a condition is no condition, as in `make_filter`.
+        If these are no sequence, or one of them is no condition, as in `make_filter`.
     """
     if isinstance(conditions, str) or _is_condition(conditions):
         return ((make_filter(conditions),),)
+    if not isinstance(conditions, Sequence):
+        raise TypeError(conditions)
     nested = all(isinstance(member, list | tuple) and not _is_condition(member) for member in conditions)
     groups = conditions if nested and conditions else [conditions]
     return tuple(tuple(map(make_filter, group)) for group in groups if group)
@@ -71,13 +73,6 @@ def _is_condition(value: Any) -> bool:
     return value[1] in {*COMPARISONS, *MEMBERSHIP, *_SYNONYMS}
 
 
-def _check_column(name: Any) -> str:
-    """Return the name of a column, or raise a ValueError if it is no text."""
-    if not (isinstance(name, str) and name):
-        raise ValueError(name)
-    return name
-
-
 def _plain(value: Any) -> str | int | float:
     """Return a value that can be compared with folders' names: a date as ISO text, text and numbers unchanged."""
     if isinstance(value, datetime.date):  # and datetime
@@ -87,18 +82,9 @@ def _plain(value: Any) -> str | int | float:
     return value
 
 
-def _are_filters(value: Any) -> bool:
-    try:
-        make_filters(value)
-    except (ValueError, TypeError):
-        return False
-    return isinstance(value, Sequence)
-
-
-FILTERS = Constraint(
-    _are_filters,
+FILTERS = parsed_by(
     'conditions (column, operator, value) or texts such as "day>=2026-11-01", with ==, !=, <, <=, >, >=; '
     "or in, not in and a list",
     make_filters,
-    item="CONDITION",
+    "CONDITION",
 )

@@ -45,11 +45,9 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     """
     values = params.as_dict()
     known = known_fields(type(params)) | {f.name: f for f, _ in params.items()}
-    wanted, left_out = (
-        stages or STAGE_NAMES,
-        {*without, *(name for name, f in known.items() if f.metadata["in_file_list"])},
-    )
-    fields = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and name not in left_out}
+    wanted = stages or STAGE_NAMES
+    read = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and not f.metadata["in_file_list"]}
+    fields = {name: f for name, f in read.items() if name not in without}
     changed = changed_fields(params)
     later = sorted(name for name in fields.keys() & changed if name not in FIRST_RELEASE)
     removed = {name: value for name, (stage, value) in REMOVED.items() if stage in wanted and name not in without}

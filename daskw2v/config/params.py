@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Self
 
 from daskw2v.config.choice import Choice, WithChoices, axis, group, is_axis, known_fields
@@ -26,72 +27,56 @@ from daskw2v.errors import ParameterError, UnknownParameterError
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
 
 
+_input = partial(setting, stage="read", honoured_by=("input",))
+_column = partial(setting, stage="read", honoured_by=("input", "format"))
+_words = partial(setting, stage="vocabulary")
+_matrix = partial(setting, stage="matrix")
+_train = partial(setting, stage="train")
+_train_axis = partial(axis, stage="train")
+_train_group = partial(group, stage="train")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextParams(Settings):
     """The fields of `Params` from text to words."""
 
     _staged = _is_part = True
 
-    tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = setting(
-        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", honoured_by=("input",), heading="Input"
+    tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = _input(
+        "whitespace", "how a line becomes tokens", TOKENIZER, heading="Input"
     )
-    format: str | None = setting(
-        None,
-        "format of the input; decided by the names of files when not given",
-        TEXT,
-        stage="read",
-        honoured_by=("input",),
-    )
-    column: str = setting(
+    format: str | None = _input(None, "format of the input; decided by the names of files when not given", TEXT)
+    column: str = _column(
         "text",
         "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
         TEXT,
-        stage="read",
-        honoured_by=("input", "format"),
     )
-    weight: str | None = setting(
-        None,
-        "column or key of integers: how often the text of a row counts; 0 leaves it out",
-        TEXT,
-        stage="read",
-        honoured_by=("input", "format"),
+    weight: str | None = _column(
+        None, "column or key of integers: how often the text of a row counts; 0 leaves it out", TEXT
     )
-    delimiter: str | None = setting(
-        None,
-        "character between the fields of CSV; a comma, or a tab in TSV, when not given",
-        SEPARATOR,
-        stage="read",
-        honoured_by=("input", "format"),
+    delimiter: str | None = _column(
+        None, "character between the fields of CSV; a comma, or a tab in TSV, when not given", SEPARATOR
     )
-    filters: tuple[Any, ...] = setting(
+    filters: tuple[Any, ...] = _input(
         (),
         "which files are read, by columns that their folders name, as in day=2026-11-01: conditions such as "
         "day>=2026-11-01, which all hold",
         FILTERS,
-        stage="read",
-        honoured_by=("input",),
         in_file_list=True,
     )
-    errors: str = setting(
+    errors: str = _input(
         "replace",
         "what becomes of invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both "
         "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
         one_of("strict", "replace", "skip"),
-        stage="read",
-        honoured_by=("input",),
     )
-    min_count: int = setting(
-        5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
-    )
-    max_final_vocab: int | None = setting(
-        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary"
-    )
-    vocabulary: str | None = setting(
+    min_count: int = _words(5, "fewest occurrences of a word that is kept", integer(1), heading="Vocabulary")
+    max_final_vocab: int | None = _words(None, "most words to keep, by exact count; min_count still holds", integer(1))
+    vocabulary: str | None = _words(
         None,
         "URL of a list of words, one a line, alone or with its count in the list, which is left out: only these are "
         "kept, whatever their count",
         URL,
-        stage="vocabulary",
     )
     phrases: Any = group("phrases that are joined", "daskw2v.phrases.settings:CLASSES", stage="phrases")
 
@@ -120,66 +105,49 @@ class Params(WithChoices, TextParams):
 
     _is_part = False
 
-    objective: Choice = axis(
-        "sgns", "training objective", "daskw2v.objectives.settings:OBJECTIVES", stage="train", heading="Model"
+    objective: Choice = _train_axis(
+        "sgns", "training objective", "daskw2v.objectives.settings:OBJECTIVES", heading="Model"
     )
-    vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
-    window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
-    shrink_windows: bool = setting(True, "draw the size of each window from 1..window", FLAG, stage="matrix")
-    sample: float = setting(
-        1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1), stage="matrix"
-    )
-    features: Any = group(
-        "features that words' vectors are composed of", "daskw2v.features.settings:CLASSES", stage="train"
-    )
-    start: Any = group("vectors that words begin with", "daskw2v.training.start.base_settings:CLASSES", stage="train")
-    strategy: Choice = axis(
+    vector_size: int = _train(100, "dimensions of a vector", integer(1, 65536))
+    window: int = _matrix(5, "largest distance between center and context", integer(1, 1024))
+    shrink_windows: bool = _matrix(True, "draw the size of each window from 1..window", FLAG)
+    sample: float = _matrix(1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1))
+    features: Any = _train_group("features that words' vectors are composed of", "daskw2v.features.settings:CLASSES")
+    start: Any = _train_group("vectors that words begin with", "daskw2v.training.start.base_settings:CLASSES")
+    strategy: Choice = _train_axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
         "memory and read all settings",
         "daskw2v.training.strategy_choices:STRATEGIES",
-        stage="train",
         heading="Training",
     )
-    epochs: int = setting(5, "passes over the corpus, or over the word-context matrix", integer(1), stage="train")
-    alpha: float | None = setting(
-        None,
-        "learning rate at the start; the objective's own when not given",
-        number(0, 10, open_low=True),
-        stage="train",
+    epochs: int = _train(5, "passes over the corpus, or over the word-context matrix", integer(1))
+    alpha: float | None = _train(
+        None, "learning rate at the start; the objective's own when not given", number(0, 10, open_low=True)
     )
-    min_alpha: float = setting(1e-4, "learning rate at the end", number(0, 10), stage="train")
-    optimizer: str | None = setting(
-        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train"
-    )
-    held_out: float = setting(
+    min_alpha: float = _train(1e-4, "learning rate at the end", number(0, 10))
+    optimizer: str | None = _train(None, "how gradients become updates; the objective's own when not given", TEXT)
+    held_out: float = _matrix(
         0.0,
         "share of the text that a run never trains on, of the new text where `retrain` starts from a version: the loss "
         "there is measured after each epoch; its words count",
         number(0, 0.5),
-        stage="matrix",
     )
-    seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
-    early_stopping: Any = group(
-        "when training ends early", "daskw2v.training.watch.stopping_settings:CLASSES", stage="train"
-    )
-    max_bad_blocks: int = setting(
+    seed: int = _matrix(1, "seed of all random draws", integer(0, 2**63 - 1))
+    early_stopping: Any = _train_group("when training ends early", "daskw2v.training.watch.stopping_settings:CLASSES")
+    max_bad_blocks: int = _input(
         0,
         "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
         "the model's metadata names them",
         integer(0),
-        stage="read",
-        honoured_by=("input",),
         heading="Faults",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alpha is not None and self.min_alpha > self.alpha:
-            raise ParameterError(
-                f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
-                "Give a min_alpha of at most alpha.",
-            )
+            problem = f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls."
+            raise ParameterError(problem, "Give a min_alpha of at most alpha.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values as JSON types, by name.

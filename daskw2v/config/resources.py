@@ -96,9 +96,7 @@ class Resources(WithChoices):
     )
     tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
     stage: bool = setting(
-        False,
-        "finish the version without serving it: `daskw2v versions promote` does so later, after a check",
-        FLAG,
+        False, "finish the version without serving it: `daskw2v versions promote` does so later, after a check", FLAG
     )
     device: Choice = axis("cpu", "what kernels run on", "daskw2v.training.devices.settings:DEVICES", heading="Cluster")
     scheduler: str | None = setting(

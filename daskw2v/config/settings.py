@@ -20,16 +20,7 @@ from daskw2v.store.urls import Options, is_location, make_absolute, refuse_secre
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
 AxisName = Literal["objective", "strategy", "device", "format", "input"]
-HEADINGS = (
-    "Events",
-    "Graph",
-    "Input",
-    "Vocabulary",
-    "Model",
-    "Training",
-    "Cluster",
-    "Faults",
-)  # in the order of the help
+HEADINGS = "Events", "Graph", "Input", "Vocabulary", "Model", "Training", "Cluster", "Faults"  # in the help's order
 
 _FINITE = sys.float_info.max
 _MAX_SHOWN = 200  # characters of a value that a message shows
@@ -77,15 +68,12 @@ def integer(low: int, high: int | None = None) -> Constraint:
 def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Constraint:
     """Return the constraint for a finite number in low..high, both included; without `low` itself if `open_low`."""
 
-    def between(v: Any) -> bool:
-        return bool((v > low if open_low else v >= low) and v <= high)
+    def is_within(v: Any) -> bool:
+        v = v.item() if isinstance(v, np.generic) else v
+        return is_number(v, Real) and bool((v > low if open_low else v >= low) and v <= high)
 
     bound = f"a finite number {'>' if open_low else '>='} {low:g}" + ("" if high == _FINITE else f" and <= {high:g}")
-    return Constraint(
-        lambda v: is_number(v, Real) and between(v.item() if isinstance(v, np.generic) else v),
-        bound,
-        lambda v: float(v) + 0.0,  # 1 and 1.0, 0.0 and -0.0 are equal, but are not written alike
-    )
+    return Constraint(is_within, bound, lambda v: float(v) + 0.0)  # 1 and 1.0, 0.0 and -0.0 are not written alike
 
 
 def numbers(low: float, high: float) -> Constraint:
@@ -107,6 +95,19 @@ def is_number(value: Any, kind: type) -> bool:
 def one_of(*names: str) -> Constraint:
     """Return the constraint for text that is one of these names."""
     return Constraint(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names), choices=names)
+
+
+def parsed_by(bound: str, parse: Callable[[Any], Any], item: str) -> Constraint:
+    """Return the constraint for lists that a function parses; it raises a ValueError or TypeError for other values."""
+
+    def can_parse(value: Any) -> bool:
+        try:
+            parse(value)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    return Constraint(can_parse, bound, parse, item=item)
 
 
 def _is_delimiter(value: Any) -> bool:
@@ -146,7 +147,7 @@ def _are_vectors(value: Any) -> bool:
     return is_location(value) or (has_words and not isinstance(value, type))
 
 
-def _absolute_vectors(value: Any) -> Any:
+def _locate_vectors(value: Any) -> Any:
     """Return a location of vectors as an absolute one, and vectors in memory unchanged."""
     if not is_location(value):
         return value
@@ -171,8 +172,10 @@ def _parse_weights(weights: Any) -> tuple[tuple[str, float], ...]:
     ValueError, TypeError
         If an item is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
     """
+    if isinstance(weights, str):
+        raise TypeError(weights)
     pairs = weights.items() if isinstance(weights, Mapping) else map(_split_weight, weights)
-    parsed = sorted((_check_weight_name(name), _check_weight(weight)) for name, weight in pairs)
+    parsed = sorted((checked_name(name), _check_weight(weight)) for name, weight in pairs)
     if len(dict(parsed)) != len(parsed):
         raise ValueError("a name occurs twice")
     return tuple(parsed)
@@ -189,8 +192,8 @@ def _split_weight(weight: Any) -> tuple[Any, Any]:
     return name, number
 
 
-def _check_weight_name(name: Any) -> str:
-    """Return a name, or raise a ValueError if it is no text."""
+def checked_name(name: Any) -> str:
+    """Return the name of a column, or raise a ValueError if it is no text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
@@ -203,41 +206,24 @@ def _check_weight(weight: Any) -> float:
     return float(weight) + 0.0
 
 
-def _are_weights(value: Any) -> bool:
-    if isinstance(value, str):
-        return False
-    try:
-        _parse_weights(value)
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
 LOCATION = Constraint(is_location, "a URL or path", absolute_location, is_location=True)
 URLS = Constraint(
-    _are_urls,
-    "a list of URLs or paths",
-    lambda urls: tuple(map(absolute_location, urls)),
-    item="FILE",
-    is_location=True,
+    _are_urls, "a list of URLs or paths", lambda v: tuple(map(absolute_location, v)), item="FILE", is_location=True
 )
 URL = Constraint(TEXT.check, TEXT.bound, is_location=True)
-VECTORS = Constraint(
-    _are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _absolute_vectors, is_location=True
-)
+VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _locate_vectors, is_location=True)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
 
 
-WEIGHTS = Constraint(
-    _are_weights,
+WEIGHTS = parsed_by(
     f'a mapping of names to weights, 0 or in {_MIN_WEIGHT:f}..{_MAX_WEIGHT:,.0f}, or texts such as "brand=2"',
     _parse_weights,
-    item="NAME=WEIGHT",
+    "NAME=WEIGHT",
 )
 
 
@@ -339,9 +325,8 @@ def check_value(f: "Field[Any]", value: Any) -> Any:
         return None
     if not f.metadata["check"](value):
         bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
-        raise ParameterError(
-            f"{f.name}={_format_field(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
-        )
+        problem = f"{f.name}={_format_field(f, value)} is not {bound}."
+        raise ParameterError(problem, f"Give {f.name} ({f.metadata['help']}) {bound}.")
     if f.repr:
         f.metadata["refuse"](f.name, value)
     try:
@@ -379,9 +364,8 @@ class Settings:
         """Raise an UnknownParameterError for names that are no fields; `__init__` stores the values."""
         for name in values:
             if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-                raise UnknownParameterError(
-                    f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)
-                )
+                problem = f"{cls.__name__} got an unexpected keyword argument {name!r}."
+                raise UnknownParameterError(problem, cls.remedy(name))
         return super().__new__(cls)
 
     @classmethod
@@ -418,8 +402,4 @@ class Settings:
 
 def _find_complete_classes(cls: type[Settings]) -> list[type[Settings]]:
     """Return the classes derived from a class; instead of a part of a class, the classes derived from the part."""
-    return [
-        derived
-        for below in cls.__subclasses__()
-        for derived in (_find_complete_classes(below) if below._is_part else [below])
-    ]
+    return [c for below in cls.__subclasses__() for c in (_find_complete_classes(below) if below._is_part else [below])]

@@ -97,7 +97,7 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
     Parameters
     ----------
     source, storage_options
-        The file as it was found, and options for fsspec.
+        The file as it was listed, and options for fsspec.
     timeout
         Seconds to wait for each answer of the store.
 
@@ -120,13 +120,12 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
     except StoreError as error:
         if not isinstance(error.__cause__, PermissionError):
             raise
-        raise InputError(
-            f"{source.url} may not be read ({error.__cause__}).", "Give read permission to the user of the workers."
-        ) from error
+        problem = f"{source.url} may not be read ({error.__cause__})."
+        raise InputError(problem, "Give read permission to the user of the workers.") from error
 
 
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
-    """Raise an InputError if a file has another size or version, by fsspec's info, than when it was found."""
+    """Raise an InputError if a file has another size or version, by fsspec's info, than when it was listed."""
     if info.get("size") != source.size or source.version not in ("", get_version(info)):
         raise InputError(f"{source.url} changed since it was found.", "Run again once the file is complete.")
 
@@ -168,29 +167,18 @@ def batch_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> list[Batch]:
     block_bytes
         Size of a block in bytes. A file is small if it has at most a 64th of this size, as stored.
     """
-    return [Batch(tuple(run)) for run in _divide_blocks(blocks, block_bytes)]
-
-
-def _divide_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
-    """Yield the blocks of each batch of `batch_blocks`."""
-    run, held = list[TextBlock](), 0
+    batches, size = list[list[TextBlock]](), block_bytes  # bytes of the last batch; of a complete one, `block_bytes`
     for block in blocks:
         is_small = block.source.size * _SMALL <= block_bytes
-        if run and not is_small:
-            yield run
-            run, held = [], 0
-        run.append(block)
-        held += block.source.size
-        if not is_small or held >= block_bytes or _ends_batch(block.source.url):
-            yield run
-            run, held = [], 0
-    if run:
-        yield run
+        if not is_small or size >= block_bytes:
+            batches.append([])
+            size = 0
+        batches[-1].append(block)
+        size = size + block.source.size if is_small and not _ends_batch(block.source.url) else block_bytes
+    return [Batch(tuple(batch)) for batch in batches]
 
 
 def _ends_batch(url: str) -> bool:
     """Return whether a batch ends after the file at a URL: by a digest of the URL, one in 512."""
-    return (
-        int.from_bytes(hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()) % _BATCH_FILES
-        == 0
-    )
+    digest = hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()
+    return int.from_bytes(digest) % _BATCH_FILES == 0

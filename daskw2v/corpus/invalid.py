@@ -91,19 +91,16 @@ def refuse_no_text(data: bytes, url: str) -> None:
     """
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):
-            raise InputError(
-                f"{url} begins with the byte order mark of {encoding}; text must be UTF-8.", "Convert it, with iconv."
-            )
+            problem = f"{url} begins with the byte order mark of {encoding}; text must be UTF-8."
+            raise InputError(problem, "Convert it, with iconv.")
     content = next((content for content in _CONTENTS if _has_content(data, content)), None)
     if data[_TAR_OFFSET:].startswith(_TAR):
         content = _Content(_TAR, "tar", _UNPACK)
     if content is not None:
         is_nested = bool(content.suffix) and url.lower().endswith(content.suffix)  # compressed twice
         when = " once unpacked" if is_nested else ""
-        raise InputError(
-            f"{url} is {content.title} by its first bytes, and would be read as text{when}.",
-            _UNPACK if is_nested else content.remedy.format(suffix=content.suffix),
-        )
+        problem = f"{url} is {content.title} by its first bytes, and would be read as text{when}."
+        raise InputError(problem, _UNPACK if is_nested else content.remedy.format(suffix=content.suffix))
 
 
 def is_unsplit(data: bytes) -> bool:

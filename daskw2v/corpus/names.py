@@ -72,15 +72,12 @@ def check_readable(url: str, name: str) -> Format:
         raise InputError(f"{url} is packed as {suffix}, which cannot be read.", "Unpack it, or use gz, bz2, xz or zst.")
     for words, remedy, suffixes in _NO_TEXT:
         if name in suffixes:
-            raise InputError(
-                f"{url} is not text by its name: {words} would become words.",
-                f"{remedy}; or give format='text' if it is plain text.",
-            )
+            problem = f"{url} is not text by its name: {words} would become words."
+            raise InputError(problem, f"{remedy}; or give format='text' if it is plain text.")
     format = find_format(name)
     if not format.compressible and (compression := detect_compression(url)):
-        raise InputError(
-            f"{url} is {format.title} inside {compression}.", f"Unpack it: {format.title} is not read compressed."
-        )
+        problem = f"{url} is {format.title} inside {compression}."
+        raise InputError(problem, f"Unpack it: {format.title} is not read compressed.")
     return format
 
 
@@ -167,10 +164,8 @@ def _holds(source: Source, condition: Filter) -> bool:
     columns = parse_folder_columns(source.url)
     if condition.column not in columns:
         present = ", ".join(columns) or "none"
-        raise InputError(
-            f"No folder of {source.url} names the column {condition.column!r}; there is {present}.",
-            f"Filters choose files by folders such as {condition.column}=1, not rows.",
-        )
+        problem = f"No folder of {source.url} names the column {condition.column!r}; there is {present}."
+        raise InputError(problem, f"Filters choose files by folders such as {condition.column}=1, not rows.")
     value = columns[condition.column]
     if value is None:
         return False
@@ -195,7 +190,5 @@ def _convert_both(source: Source, value: str, operand: Any) -> tuple[Any, Any]:
     try:
         return Decimal(value), Decimal(str(operand))
     except InvalidOperation:
-        raise InputError(
-            f"{value!r}, of a folder of {source.url}, is not a number, and is compared with {operand!r}.",
-            f"Give text, such as {str(operand)!r}.",
-        ) from None
+        problem = f"{value!r}, of a folder of {source.url}, is not a number, and is compared with {operand!r}."
+        raise InputError(problem, f"Give text, such as {str(operand)!r}.") from None

@@ -42,6 +42,9 @@ class Tokens:
     starts: NDArray[np.int64]
 
 
+Piece = RawText | Tokens
+
+
 def make_tokens(sentences: Iterable[Sequence[str]]) -> Tokens:
     """Return sentences of strings as `Tokens`; empty tokens and empty sentences are left out.
 

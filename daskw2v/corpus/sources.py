@@ -4,7 +4,7 @@ A name is the name of a file, the name of a folder, which means all files below 
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -28,6 +28,8 @@ from daskw2v.store.urls import Location, filesystem, make_absolute
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
 _BROKEN = "broken link"  # a type of files, beside those of fsspec's info
 _ARRAYS = "zarr.json"  # a file in each folder of a Zarr store
+_Info = Mapping[str, Any]  # fsspec's info of a path
+_Ask = Callable[..., Any]  # calls a function with arguments, with retries
 
 
 def find_sources(
@@ -78,7 +80,7 @@ def find_sources(
     Raises
     ------
     InputError
-        If no file is found or passes the filters, a pipe is named, a folder has files of several formats or a broken
+        If no file matches or passes the filters, a pipe is named, a folder has files of several formats or a broken
         link, a file has an unknown compression or is not text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
@@ -89,7 +91,7 @@ def find_sources(
     sources: list[Source] = []
     report = message_sender(listener, "find", "files")
     for name in list_names(inputs):
-        files, in_folders, broken = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
+        files, in_folders, broken = _find_files(name, storage_options or {}, timeout, folders=folders, work=work)
         if broken:
             _pass_over(broken, errors, report)
         if in_folders:
@@ -126,20 +128,18 @@ def plan_blocks(
     StoreError
         If the store fails repeatedly, or does not answer.
     """
-    cut = partial(_cut_file, block_bytes=block_bytes, storage_options=storage_options or {}, timeout=timeout)
+    cut = partial(_cut_file, block_bytes=block_bytes, options=storage_options or {}, timeout=timeout)
     return [block for blocks in in_threads(cut, sources) for block in blocks]
 
 
-def read_chunks(
-    url: Location, storage_options: Mapping[str, Any], max_bytes: int, timeout: float = TIMEOUT
-) -> Iterator[bytes]:
+def read_chunks(url: Location, options: Mapping[str, Any], max_bytes: int, timeout: float) -> Iterator[bytes]:
     """Yield the decompressed content of a file, or of all files that a pattern matches, in chunks of bounded size.
 
     Parameters
     ----------
     url
         URL, path or pattern.
-    storage_options
+    options
         Options for fsspec.
     max_bytes
         Maximum size of the content of all files together.
@@ -149,11 +149,11 @@ def read_chunks(
     Raises
     ------
     InputError
-        If a file cannot be found or read, or the content has more than `max_bytes` bytes.
+        If a file does not exist or cannot be read, or the content has more than `max_bytes` bytes.
     """
     n_bytes = 0
-    for source in find_sources(url, TEXT.name, storage_options, timeout, folders=False):
-        with open_source(source, storage_options, timeout) as file:
+    for source in find_sources(url, TEXT.name, options, timeout, folders=False):
+        with open_source(source, options, timeout) as file:
             for chunk in read_file_chunks(file, source.compression, source.url):
                 n_bytes += len(chunk)
                 if n_bytes > max_bytes:
@@ -161,9 +161,9 @@ def read_chunks(
                 yield chunk
 
 
-def find_files(
-    name: str, storage_options: Mapping[str, Any], timeout: float, *, folders: bool = True, work: str | None = None
-) -> tuple[list[tuple[str, Mapping[str, Any]]], bool, list[str]]:
+def _find_files(
+    name: str, storage_options: Mapping[str, Any], timeout: float, *, folders: bool, work: str | None
+) -> tuple[list[tuple[str, _Info]], bool, list[str]]:
     """Find the files that a name stands for.
 
     A folder means all files below the folder, except files with names, or with names of folders, that begin with `.` or
@@ -175,14 +175,8 @@ def find_files(
     ----------
     name
         URL, path or pattern.
-    storage_options
-        Options for fsspec.
-    timeout
-        Seconds to wait for each answer.
-    folders
-        Whether to search folders. If not, a named folder is refused, and a matched folder is skipped.
-    work
-        URL of the work directory, which is skipped.
+    storage_options, timeout, folders, work
+        As in `find_sources`.
 
     Returns
     -------
@@ -196,13 +190,11 @@ def find_files(
     Raises
     ------
     InputError
-        If no file is found, the name is that of a pipe or device, or the filesystem does not answer.
+        If no file matches, the name is that of a pipe or device, or the filesystem does not answer.
     """
     if "::" in name:
-        raise InputError(
-            f"{shorten(name)} is a chain of filesystems, which cannot be read in blocks.",
-            "Name the files themselves.",
-        )
+        problem = f"{shorten(name)} is a chain of filesystems, which cannot be read in blocks."
+        raise InputError(problem, "Name the files themselves.")
     fs, path = filesystem(name, storage_options)
     ask = partial(with_retries, location=name, timeout=timeout)
     with _convert_errors(name):
@@ -213,36 +205,56 @@ def find_files(
         if is_folder and not folders:
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
         if not is_folder and ask(fs.exists, path):
-            raise InputError(
-                f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
-            )
+            problem = f"{name} is a pipe, a socket or a device, which cannot be read in blocks."
+            raise InputError(problem, "Copy it to a file first.")
         infos = _read_infos(fs, ask, sorted(ask(fs.glob, path)) if not is_folder and has_magic(path) else [])
         searched = [path] if is_folder else [p for p, info in infos.items() if folders and info["type"] == "directory"]
         in_folders = False
         if searched:
-            root = path if is_folder else _root_folder(path)
-            work_path = None if work is None else _path_on(fs, work, storage_options)
+            root, work_path = path if is_folder else _root_folder(path), _path_on(fs, work, storage_options)
             if is_folder and path == work_path:
                 raise InputError(f"{name} is the work directory.", "Give the text; it may be in a folder there.")
-            may_be_text = partial(_may_be_text, root=root, work=work_path)
-            below = {p for p in ask(_list_files, fs, searched) if may_be_text(p) and _is_data(p, root)}
-            in_folders = not below <= infos.keys()  # otherwise the pattern matches all files below its folders
-            selected = {p for p in infos if may_be_text(p) and (not in_folders or _is_data(p, root))} | below
-            infos |= _read_infos(fs, ask, sorted(below - infos.keys()))
-            infos = {p: infos[p] for p in sorted(selected)}
-    # A further work directory, or a model: its files are not text, which not all of their names show
-    arrays = [p for p in infos if p.rpartition("/")[2] == _ARRAYS] if searched else []
-    if arrays:
-        raise InputError(
-            f"{name} holds Zarr arrays, as a work directory does: {arrays[0]}.",
-            "Move them elsewhere, or give a pattern that matches files of text only.",
-        )
+            infos, in_folders = _search_folders(fs, ask, searched, infos, root, work_path)
+            _refuse_arrays(name, infos)
     prefix = _url_prefix(name.rstrip("/") if path else name, fs, path)
     files = [(prefix + p, info) for p, info in infos.items() if info["type"] == "file"]
     broken = [prefix + p for p, info in infos.items() if info["type"] == _BROKEN]
     if not files:
         raise broken_link_error(broken[0], _CHECK) if broken else _no_files_error(name, is_folder=is_folder)
     return files, in_folders, broken
+
+
+def _search_folders(
+    fs: Any, ask: _Ask, folders: Sequence[str], infos: dict[str, _Info], root: str, work: str | None
+) -> tuple[dict[str, _Info], bool]:
+    """Return fsspec's info of each path that is selected, sorted by path, and whether files below folders are.
+
+    Parameters
+    ----------
+    fs, ask
+        As in `_read_infos`.
+    folders
+        Paths of the folders to search: a named folder, or those that a pattern matches.
+    infos
+        Info of each path that a pattern matches.
+    root
+        Path of the folder that contains all of these.
+    work
+        Path of the work directory, which is skipped; None if it is on another filesystem.
+    """
+    may_be_text = partial(_may_be_text, root=root, work=work)
+    below = {p for p in ask(_list_files, fs, folders) if may_be_text(p) and _is_data(p, root)}
+    in_folders = not below <= infos.keys()  # otherwise the pattern matches all files below its folders
+    selected = {p for p in infos if may_be_text(p) and (not in_folders or _is_data(p, root))} | below
+    infos |= _read_infos(fs, ask, sorted(below - infos.keys()))
+    return {p: infos[p] for p in sorted(selected)}, in_folders
+
+
+def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
+    """Refuse folders that hold Zarr arrays: a work directory or a model, whose files' names do not show it."""
+    if array := next((path for path in paths if path.rpartition("/")[2] == _ARRAYS), None):
+        problem = f"{name} holds Zarr arrays, as a work directory does: {array}."
+        raise InputError(problem, "Move them elsewhere, or give a pattern that matches files of text only.")
 
 
 def broken_link_error(link: str, remedy: str) -> InputError:
@@ -277,7 +289,7 @@ def _drop_duplicates(sources: Sequence[Source], report: Callable[[str], None]) -
     return list(distinct.values())
 
 
-def _make_source(url: str, info: Mapping[str, Any], wanted: Format | None) -> Source:
+def _make_source(url: str, info: _Info, wanted: Format | None) -> Source:
     """Return the description of a file, from its URL and fsspec's info; refuse a file that cannot be read.
 
     `wanted` is the format in Params; None if they have none.
@@ -293,18 +305,16 @@ def _make_source(url: str, info: Mapping[str, Any], wanted: Format | None) -> So
     return Source(url, int(info["size"]), get_version(info), format.name, compression)
 
 
-def _cut_file(
-    source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], timeout: float
-) -> list[TextBlock]:
+def _cut_file(source: Source, *, block_bytes: int, options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
     """Return the blocks of a file; arguments and errors are as in `plan_blocks`."""
     if not source.compression:
-        return find_format(source.format).cut(source, block_bytes, storage_options, timeout)
+        return find_format(source.format).cut(source, block_bytes, options, timeout)
     if not source.size:
         raise empty_file_error(source, source.compression)
     return [TextBlock(source, 0, source.size)]
 
 
-def _read_infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _read_infos(fs: Any, ask: _Ask, paths: Sequence[str]) -> dict[str, _Info]:
     """Return fsspec's info of each path, by path.
 
     The infos of a listing are not used: `open_source` compares with `fs.info`, whose values differ from a listing's on
@@ -322,7 +332,7 @@ def _read_infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[
     return dict(zip(paths, in_threads(partial(ask, _read_info, fs), paths), strict=True))
 
 
-def _read_info(fs: Any, path: str) -> Mapping[str, Any]:
+def _read_info(fs: Any, path: str) -> _Info:
     """Return fsspec's info of a path; for a local link that leads nowhere, an info of the type `_BROKEN`."""
     try:
         return dict(fs.info(path))
@@ -332,8 +342,10 @@ def _read_info(fs: Any, path: str) -> Mapping[str, Any]:
         raise
 
 
-def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:
-    """Return the path of a URL on a filesystem of fsspec; None if the URL is on a filesystem of another type."""
+def _path_on(fs: Any, url: str | None, storage_options: Mapping[str, Any]) -> str | None:
+    """Return the path of a URL on a filesystem of fsspec; None without URL, or on a filesystem of another type."""
+    if url is None:
+        return None
     url_fs, path = filesystem(make_absolute(url), storage_options)
     return path if type(url_fs) is type(fs) else None
 
@@ -389,9 +401,8 @@ def _raise(error: OSError) -> None:
 def _no_files_error(name: str, *, is_folder: bool) -> InputError:
     """Return the error for a name that stands for no files: of a folder, or a name or pattern that matches none."""
     if is_folder:
-        return InputError(
-            f"{name} is a folder without files to read.", f"Names that begin with . or _ are skipped. {_CHECK}"
-        )
+        problem = f"{name} is a folder without files to read."
+        return InputError(problem, f"Names that begin with . or _ are skipped. {_CHECK}")
     is_text = any(character.isspace() for character in name)
     hint = " Inputs are names of files: write text to a file, and give its name; in Python, iter(texts) is text."
     return InputError(f"{shorten(name)} matches no file.", f"{_CHECK}{hint if is_text else ''}")
@@ -406,10 +417,8 @@ def _convert_errors(name: str) -> Iterator[None]:
         cause = error.__cause__ if isinstance(error, StoreError) else error
         if isinstance(cause, Daskw2vError):
             raise
-        raise InputError(
-            f"{shorten(name)} cannot be searched ({type(cause).__name__}: {cause}).",
-            "Check the path, broken links, the rights and the network.",
-        ) from error
+        problem = f"{shorten(name)} cannot be searched ({type(cause).__name__}: {cause})."
+        raise InputError(problem, "Check the path, broken links, the rights and the network.") from error
 
 
 def _url_prefix(name: str, fs: Any, path: str) -> str:

@@ -51,8 +51,8 @@ def _load(stored: StoredTokenizer) -> Any:
 
 def is_settled_file(tokenizer: Any) -> bool:
     """Return whether the tokenizer of Params is the name of a tokenizer of Hugging Face in settled Params."""
-    place, content = split_content(str(tokenizer))
-    return place == TOKENIZER_FILE and bool(content)
+    location, content = split_content(str(tokenizer))
+    return location == TOKENIZER_FILE and bool(content)
 
 
 def stored_tokenizer(params: Params, work: Store) -> Any:
@@ -81,9 +81,8 @@ def load_tokenizer(content: bytes, shown: str) -> Any:
     try:
         tokenizer = package.Tokenizer.from_str(content.decode())
     except Exception as error:  # the package has no class of errors
-        raise InputError(
-            f"The tokenizer {shown} cannot be read ({str(error)[:200]}).", "Give a tokenizer.json of Hugging Face."
-        ) from error
+        problem = f"The tokenizer {shown} cannot be read ({str(error)[:200]})."
+        raise InputError(problem, "Give a tokenizer.json of Hugging Face.") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

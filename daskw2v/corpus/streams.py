@@ -104,10 +104,8 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
                 hint = "" if n_bytes else f" If it is not compressed, give it a name without that of {compression}."
-                raise InputError(
-                    f"{url} has no valid {compression} data after {n_bytes} bytes of text ({error}).",
-                    f"Write the file again, or leave it out.{hint}",
-                ) from error
+                problem = f"{url} has no valid {compression} data after {n_bytes} bytes of text ({error})."
+                raise InputError(problem, f"Write the file again, or leave it out.{hint}") from error
             n_bytes += len(chunk)
             yield chunk
             if decompressor.eof:
@@ -115,10 +113,8 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
             else:  # zlib returns unused input, bz2 and lzma keep it
                 data, has_more = getattr(decompressor, "unconsumed_tail", b""), len(chunk) == CHUNK
     if decompressor is not None:
-        raise InputError(
-            f"{url} is cut short: its {compression} data stop after {n_bytes} bytes of text.",
-            "Write the file again, or leave it out.",
-        )
+        problem = f"{url} is cut short: its {compression} data stop after {n_bytes} bytes of text."
+        raise InputError(problem, "Write the file again, or leave it out.")
 
 
 def with_newlines(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskw2v.config.registry import Registry
 from daskw2v.config.tokenizers import REGEX, is_tokenizer_file, tokenizer_name
 from daskw2v.corpus.matching import matches
-from daskw2v.corpus.pieces import RawText, Tokens, make_tokens
+from daskw2v.corpus.pieces import Piece, RawText, Tokens, make_tokens
 from daskw2v.corpus.stored_tokenizers import StoredTokenizer
 from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 
@@ -69,14 +69,14 @@ class Tokenizer:
 
     name: str
     title: str
-    cut: Callable[[bytes], RawText | Tokens]
+    cut: Callable[[bytes], Piece]
     steps: Steps | None = None
     version: int = 1
 
     def __str__(self) -> str:
         return self.name
 
-    def __call__(self, data: bytes) -> RawText | Tokens:
+    def __call__(self, data: bytes) -> Piece:
         """Return the text or tokens that `cut` makes."""
         return self.cut(data)
 
@@ -136,7 +136,7 @@ def steps_of(name: str) -> Steps | None:
     return None if tokenizer is None else tokenizer.steps
 
 
-def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
+def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> Piece:
     """Return the text or tokens that a tokenizer makes of UTF-8 from the file at a URL.
 
     Raises
@@ -152,19 +152,14 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
     except (Daskw2vError, MemoryError):
         raise
     except Exception as error:
-        raise InputError(
-            f"The tokenizer {tokenizer} failed on text of {url} ({type(error).__name__}: {error}).",
-            "Repair the function, or the text.",
-        ) from error
+        problem = f"The tokenizer {tokenizer} failed on text of {url} ({type(error).__name__}: {error})."
+        raise InputError(problem, "Repair the function, or the text.") from error
 
 
 def is_import_path(spec: str | LineFunction) -> bool:
     """Return whether a spec is a string package.module:function, which names a function of the user."""
-    return (
-        isinstance(spec, str)
-        and ":" in spec
-        and not (spec.startswith(REGEX) or is_tokenizer_file(spec) or _is_name(spec))
-    )
+    has_colon = isinstance(spec, str) and ":" in spec and not spec.startswith(REGEX)
+    return has_colon and not is_tokenizer_file(spec) and not _is_name(spec)
 
 
 def _is_name(spec: str | LineFunction) -> bool:
@@ -179,9 +174,8 @@ def _find_function(spec: str | LineFunction) -> LineFunction:
     module, _, name = spec.partition(":")
     if module and name:
         return _import_function(module, name)
-    raise ParameterError(
-        f"tokenizer={spec!r} is unknown.", f"Give {', '.join((*TOKENIZERS.names(), *SPECS))} or a function."
-    )
+    problem = f"tokenizer={spec!r} is unknown."
+    raise ParameterError(problem, f"Give {', '.join((*TOKENIZERS.names(), *SPECS))} or a function.")
 
 
 def _lower(data: bytes) -> RawText:
@@ -262,10 +256,8 @@ class _FunctionTokenizer:
 
     def _refuse(self, returned: str) -> NoReturn:
         """Raise the error for a result of the function; `returned` describes the result."""
-        raise ParameterError(
-            f"The tokenizer {self.name} returned {returned}.",
-            "It must return a list with one list of strings for each line it is given.",
-        )
+        problem = f"The tokenizer {self.name} returned {returned}."
+        raise ParameterError(problem, "It must return a list with one list of strings for each line it is given.")
 
 
 def _check_pattern(pattern: str) -> None:
@@ -275,9 +267,8 @@ def _check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ParameterError(
-            f"The tokenizer's pattern {pattern!r} is invalid ({error}).", "Give a pattern of Python's re."
-        ) from error
+        problem = f"The tokenizer's pattern {pattern!r} is invalid ({error})."
+        raise ParameterError(problem, "Give a pattern of Python's re.") from error
 
 
 def _import_function(module: str, name: str) -> LineFunction:
@@ -285,10 +276,8 @@ def _import_function(module: str, name: str) -> LineFunction:
     try:
         function: Any = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise ParameterError(
-            f"The tokenizer {module}:{name} cannot be imported ({error}).",
-            "Give package.module:function of a package that is installed here and on all workers.",
-        ) from error
+        remedy = "Give package.module:function of a package that is installed here and on all workers."
+        raise ParameterError(f"The tokenizer {module}:{name} cannot be imported ({error}).", remedy) from error
     if not callable(function):
         raise ParameterError(f"The tokenizer {module}:{name} is a {type(function).__name__}.", "Name a function.")
     return cast(LineFunction, function)
@@ -302,21 +291,14 @@ def _replace_step(pattern: dict[str, str], content: str) -> dict[str, Any]:
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _LOWERCASE, _SPACES = {"type": "Lowercase"}, _replace_step({"Regex": f"[{_BLANKS}]"}, " ")
 _ASCII = _replace_step({"String": "\u2019"}, "'"), _replace_step({"String": "\u2010"}, "-")
+_LOWERED = Steps((_LOWERCASE, _SPACES))
 _NORMALIZED = Steps(({"type": "NFKC"}, _LOWERCASE, *_ASCII), f"{_LETTERS}(?:['-]{_LETTERS})*")
 _BUILT_IN = (
     Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps()),
-    Tokenizer(
-        name="lower",
-        title="in lower case, between Unicode's blanks",
-        cut=_lower,
-        steps=Steps((_LOWERCASE, _SPACES)),
-        version=2,
-    ),
+    Tokenizer(name="lower", title="in lower case, between Unicode's blanks", cut=_lower, steps=_LOWERED, version=2),
     Tokenizer(name="normalize", title="NFKC, lower case, letters and digits only", cut=_normalize, steps=_NORMALIZED),
 )
-TOKENIZERS = Registry(
-    "tokenizer", "daskw2v.tokenizers", Tokenizer, {tokenizer.name: tokenizer for tokenizer in _BUILT_IN}
-)
+TOKENIZERS = Registry("tokenizer", "daskw2v.tokenizers", Tokenizer, {value.name: value for value in _BUILT_IN})
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

@@ -174,10 +174,8 @@ class FeatureKeys(PickledFields):
         for item in items:
             for name, value in item.items():
                 if name not in names:
-                    raise ParameterError(
-                        f"{name!r} is no column that the model has rows of.",
-                        f"Leave it out; the columns are: {', '.join(names)}.",
-                    )
+                    problem = f"{name!r} is no column that the model has rows of."
+                    raise ParameterError(problem, f"Leave it out; the columns are: {', '.join(names)}.")
                 pairs += self._find_weighted_rows(names[name], value)
             offsets.append(len(pairs))
         rows, weights = np.array([row for row, _ in pairs], np.int32), np.array([w for _, w in pairs], np.float32)
@@ -219,9 +217,8 @@ class FeatureKeys(PickledFields):
         values = value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else [value]
         for item in values:
             if isinstance(item, Iterable) and not isinstance(item, str):
-                raise ParameterError(
-                    f"{column.name}={item!r:.60} is no category.", "Give a string, an integer, or a list of them."
-                )
+                problem = f"{column.name}={item!r:.60} is no category."
+                raise ParameterError(problem, "Give a string, an integer, or a list of them.")
         categories = dict.fromkeys(format_category(item) for item in values if item is not None and not _is_nan(item))
         return [(first + numbers[name], column.weight) for name in categories if name in numbers]
 
@@ -263,9 +260,8 @@ def _to_number(name: str, value: Any) -> float:
     except (OverflowError, ValueError):  # an integer beyond floats, a signalling NaN
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError(
-            f"{name}={value!r:.60} is no finite number, as that column holds.", "Give a number, or leave it out."
-        )
+        problem = f"{name}={value!r:.60} is no finite number, as that column holds."
+        raise ParameterError(problem, "Give a number, or leave it out.")
     return number
 
 

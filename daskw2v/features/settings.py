@@ -32,10 +32,8 @@ class ComposedWords(Group):
     def check(self, settings: Any) -> None:
         """Refuse frozen words, whose vectors other words would move."""
         if (frozen := settings.flat()["frozen_words"]) is not None:
-            raise ParameterError(
-                f"frozen_words={frozen!r} cannot hold vectors whose n-grams or features other words move.",
-                "Leave frozen_words out, or maxn and features.",
-            )
+            problem = f"frozen_words={frozen!r} cannot hold vectors whose n-grams or features other words move."
+            raise ParameterError(problem, "Leave frozen_words out, or maxn and features.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +77,8 @@ class NGrams(ComposedWords):
         """Refuse a range that has no n-gram, and what `ComposedWords` refuses."""
         super().check(settings)
         if self.minn > self.maxn:
-            raise ParameterError(
-                f"minn={self.minn} is above maxn={self.maxn}: no n-gram is as long.", "Give a minn of at most maxn."
-            )
+            problem = f"minn={self.minn} is above maxn={self.maxn}: no n-gram is as long."
+            raise ParameterError(problem, "Give a minn of at most maxn.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,22 +92,17 @@ def check_table(
             kind = choose_collector(name, type_, source.url)
             first_kind, first_type, url = kinds.setdefault(name, (kind, type_, source.url))
             if kind is not first_kind:
-                raise InputError(
-                    f"Column {name!r} is {type_} in {source.url}, and {first_type} in {url}.",
-                    "Give one type in all files: numbers such as 5.0, or categories.",
-                )
+                problem = f"Column {name!r} is {type_} in {source.url}, and {first_type} in {url}."
+                raise InputError(problem, "Give one type in all files: numbers such as 5.0, or categories.")
     names = dict.fromkeys(name for types, _ in heads for name in types)
     folders = _find_varying_folders(sources) - names.keys()
     for name in weights.keys() - names.keys() - folders:
-        raise InputError(
-            f"{table} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(names)}."
-        )
+        problem = f"{table} has no column {name!r}, which has a weight."
+        raise InputError(problem, f"Its features are: {', '.join(names)}.")
     for name in sorted(folders):
         if weights.get(name, 1.0) != 0:
-            raise InputError(
-                f"Only names of folders tell {name!r} of the rows in {table}: it would be no feature.",
-                f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.",
-            )
+            problem = f"Only names of folders tell {name!r} of the rows in {table}: it would be no feature."
+            raise InputError(problem, f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.")
     if all(weights.get(name, 1.0) == 0 for name in names):
         raise InputError(f"All columns of {table} weigh 0: {', '.join(names)}.", "Give one of them a weight above 0.")
     if all(empty for _, empty in heads):
@@ -219,11 +214,8 @@ class TableFeatures:
                 else f"The table has features of none of the {words} of the vocabulary.",
                 "Give values, and weights above 0." if self._has_words else "Give the words as they are in the text.",
             )
-        columns += [
-            FeatureColumn(name, self._weights.get(name, 1.0))
-            for name in self._without_rows
-            if name not in self._columns
-        ]
+        without_rows = [name for name in self._without_rows if name not in self._columns]
+        columns += [FeatureColumn(name, self._weights.get(name, 1.0)) for name in without_rows]
         order = np.argsort(owners, kind="stable")
         offsets = np.searchsorted(owners[order], np.arange(len(counts) + 1))
         rows, weights = rows[order].astype(np.int32), weights[order].astype(np.float32)
@@ -238,7 +230,7 @@ class _Categories:
 
     def add(self, ids: Int64Array, column: Any) -> None:
         """Add the values of words with these ids, an Arrow array of categories or of lists of them."""
-        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        if _is_list(column.type):
             ids, column = ids[pc.list_parent_indices(column).to_numpy()], column.flatten()
         if pa.types.is_dictionary(column.type):  # it may hold categories of words outside the vocabulary
             column = column.dictionary_decode()
@@ -290,52 +282,41 @@ class _Numbers:
         below, share = interpolate_knots(means, knots)
         word_ids, rows = np.concatenate([ids, ids]), np.concatenate([below, below + 1])
         shares = np.concatenate([1.0 - share, share])
-        nonzero = shares > 0
-        return (
-            FeatureColumn(name, weight, knots=tuple(knots.tolist())),
-            word_ids[nonzero],
-            rows[nonzero],
-            shares[nonzero],
-        )
+        kept, column = shares > 0, FeatureColumn(name, weight, knots=tuple(knots.tolist()))
+        return column, word_ids[kept], rows[kept], shares[kept]
 
 
 def _cast_views(column: Any) -> Any:
     """Return an Arrow array with string views, or lists of them, cast to large strings, which `take` supports."""
-    arrow_type = column.type
-    if arrow_type == pa.string_view():
+    if column.type == pa.string_view():
         return column.cast(pa.large_string())
-    if (
-        pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
-    ) and arrow_type.value_type == pa.string_view():
+    if _is_list(column.type) and column.type.value_type == pa.string_view():
         return column.cast(pa.large_list(pa.large_string()))
     return column
+
+
+def _is_list(arrow_type: Any) -> bool:
+    """Return whether values of an Arrow type are lists."""
+    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
 
 
 def choose_collector(name: str, arrow_type: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:
     """Return the class that collects a column of an Arrow type; a type that is no feature raises InputError."""
     value_type = arrow_type
-    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+    if _is_list(arrow_type):
         value_type = arrow_type.value_type
     elif pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
         return _Numbers
     if pa.types.is_dictionary(value_type):
         value_type = value_type.value_type
-    if (
-        is_string(value_type)
-        or pa.types.is_integer(value_type)
-        or pa.types.is_boolean(value_type)
-        or pa.types.is_null(value_type)
-    ):
+    are_categories = is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null
+    if any(is_kind(value_type) for is_kind in are_categories):
         return _Categories
     if pa.types.is_binary(value_type) or pa.types.is_large_binary(value_type):  # CSV in Latin-1, too
-        raise InputError(
-            f"Column {name!r} of {url} holds bytes, or text that is not UTF-8.",
-            f"Write it as text in UTF-8, or leave it out: feature_weights={{{name!r}: 0}}.",
-        )
-    raise InputError(
-        f"Column {name!r} of {url} is of type {arrow_type}, which is no feature.",
-        f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",
-    )
+        problem = f"Column {name!r} of {url} holds bytes, or text that is not UTF-8."
+        raise InputError(problem, f"Write it as text in UTF-8, or leave it out: feature_weights={{{name!r}: 0}}.")
+    remedy = f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}."
+    raise InputError(f"Column {name!r} of {url} is of type {arrow_type}, which is no feature.", remedy)
 
 
 def _find_varying_folders(sources: Sequence[Source]) -> set[str]:

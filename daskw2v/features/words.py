@@ -14,6 +14,7 @@ from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _NUMBERS_AT_ONCE = 1 << 20  # numbers of feature rows that are added up at once
 _MAX_OWN_WEIGHT = 1e18  # training squares it in float32
+RowReader = Callable[[Int32Array], Float32Array]  # returns the rows of features with these numbers
 
 
 class WordFeatures(NamedTuple):
@@ -72,7 +73,7 @@ def join_features(first: WordFeatures, second: WordFeatures) -> WordFeatures:
     return WordFeatures(offsets, np.concatenate([first.rows, second.rows])[order], weights, first.own)
 
 
-def sum_features(features: WordFeatures, read_rows: Callable[[Int32Array], Float32Array], columns: int) -> Float32Array:
+def sum_features(features: WordFeatures, read_rows: RowReader, columns: int) -> Float32Array:
     """Return the weighted sum of each word's feature rows, shape (n, D) float32.
 
     Parameters
@@ -122,9 +123,7 @@ def weigh_own_rows(features: WordFeatures, counts: Int64Array, prior_count: int)
     return features._replace(own=np.clip(own, 1.0, _MAX_OWN_WEIGHT).astype(np.float32))
 
 
-def compose_vectors(
-    features: WordFeatures, own: Float32Array, read_rows: Callable[[Int32Array], Float32Array]
-) -> Float32Array:
+def compose_vectors(features: WordFeatures, own: Float32Array, read_rows: RowReader) -> Float32Array:
     """Return the vectors of n words, composed of their own rows and of their features' rows.
 
     Own rows and vectors have the shape (n, D) float32. `read_rows` is as in `sum_features`.
@@ -134,9 +133,7 @@ def compose_vectors(
     return vectors
 
 
-def solve_own_rows(
-    features: WordFeatures, vectors: Float32Array, read_rows: Callable[[Int32Array], Float32Array]
-) -> Float32Array:
+def solve_own_rows(features: WordFeatures, vectors: Float32Array, read_rows: RowReader) -> Float32Array:
     """Return the own rows with which `compose_vectors` returns these vectors, both of shape (n, D) float32."""
     totals = sum_features(features, read_rows, vectors.shape[1])
     own: Float32Array = (vectors * (features.own + total_weights(features))[:, None] - totals) / features.own[:, None]

@@ -126,7 +126,7 @@ class Joined(NamedTuple):
     starts: Int64Array
 
 
-class _Table(NamedTuple):
+class _PairTable(NamedTuple):
     """A hash table from the keys of phrases to their numbers, at most half full; the key of a free slot is 0."""
 
     keys: UInt64Array
@@ -135,7 +135,7 @@ class _Table(NamedTuple):
 
 @inline
 def _find_slot(key: Any, keys: Any) -> Any:
-    """Return the slot of a key in the `keys` of a `_Table`, or the free slot where the key belongs."""
+    """Return the slot of a key in the `keys` of a `_PairTable`, or the free slot where the key belongs."""
     last = np.uint64(len(keys) - 1)
     slot = (key >> np.uint64(32)) & last
     while keys[slot] != 0 and keys[slot] != key:
@@ -145,7 +145,7 @@ def _find_slot(key: Any, keys: Any) -> Any:
 
 @kernel
 def _fill_table(pairs: Any, keys: Any, numbers: Any) -> None:
-    """Fill in an empty `_Table`, whose fields are `keys` and `numbers`, with phrases, shape (k, 2)."""
+    """Fill in an empty `_PairTable`, whose fields are `keys` and `numbers`, with phrases, shape (k, 2)."""
     for k in range(len(pairs)):
         key = make_key(pairs[k, 0], pairs[k, 1])
         slot = _find_slot(key, keys)
@@ -202,7 +202,7 @@ def join_codes(
         read only as the second word of a phrase.
     """
     size = 1 << (2 * len(pairs) + 1).bit_length()
-    table = _Table(np.zeros(size, np.uint64), np.zeros(size, np.int32))
+    table = _PairTable(np.zeros(size, np.uint64), np.zeros(size, np.int32))
     _fill_table(pairs, table.keys, table.numbers)
     symbols, new_starts = np.empty(len(codes), np.int32), np.empty(len(starts), np.int64)
     n, m = _join(codes, starts, int(skip_first), np.int32(ahead), np.int32(n_codes), table, symbols, new_starts)

@@ -1,14 +1,14 @@
 """Corpora whose phrases are joined, built from a corpus pass by pass."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster.connecting import lazily_connected
+from daskw2v.cluster.connecting import GetClient, lazily_connected
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -83,9 +83,7 @@ def build_phrases(
         return join_phrases(corpus, store, params, cluster, listen)
 
 
-def join_phrases(
-    corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
-) -> Corpus:
+def join_phrases(corpus: Corpus, store: Store, params: Params, client: GetClient, listener: Listener) -> Corpus:
     """Return the corpus with its phrases joined in all passes: the stored one if it is complete, or else a new one.
 
     Parameters
@@ -123,15 +121,11 @@ def check_joined(corpus: Corpus, params: Params) -> None:
     shown = f" with {rules[0]}" if rules else ""
     joined = [(one.min_count, one.threshold, one.scoring, one.delimiter) for one in corpus.passes]
     if joined != rules:
-        raise ParameterError(
-            f"phrases={len(rules)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
-            "Give the corpus that build_phrases returns for these Params.",
-        )
+        problem = f"phrases={len(rules)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}."
+        raise ParameterError(problem, "Give the corpus that build_phrases returns for these Params.")
 
 
-def _join_once(
-    corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
-) -> Corpus:
+def _join_once(corpus: Corpus, store: Store, params: Params, client: GetClient, listener: Listener) -> Corpus:
     """Return the corpus after one more pass: the stored one, or a new one; arguments are as in `join_phrases`."""
     rules, began = PhraseDetection.of(params).rules, time.monotonic()
     asked = _next_asked(corpus, params)
@@ -237,5 +231,5 @@ def _joined_shards(folder: Store, shards: Sequence[Shard], parts: Sequence[dict[
     return tuple(
         Shard(path=f"{LAYOUT.folder}/{folder.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
         for i, (shard, part) in enumerate(zip(shards, parts, strict=True))
-        if part["shard"] is not None  # None: the whole shard was the end of a phrase
+        if part["shard"] is not None  # None: all of the shard was the end of a phrase
     )

@@ -90,10 +90,8 @@ class PhraseDetection(Group):
         scoring, threshold = SCORINGS[self.scoring], self.rules.threshold
         if not scoring.low < threshold <= scoring.high:
             bounds = f"above {scoring.low:g}" + ("" if math.isinf(scoring.high) else f" and at most {scoring.high:g}")
-            raise ParameterError(
-                f"phrase_threshold={threshold!r} is out of range for phrase_scoring={self.scoring!r}.",
-                f"Give a threshold {bounds}.",
-            )
+            problem = f"phrase_threshold={threshold!r} is out of range for phrase_scoring={self.scoring!r}."
+            raise ParameterError(problem, f"Give a threshold {bounds}.")
         base = settings.flat().get("base_matrix")
         if base is not None:
             raise ParameterError(

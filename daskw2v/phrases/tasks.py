@@ -20,28 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.phrases.bigrams import (
-    BIGRAM,
-    NOTHING,
-    WordList,
-    bigram_keys,
-    count_keys,
-    cut_keys,
-    encode_symbols,
-    join_codes,
-    merge_bigrams,
-    pairs_of,
-)
+from daskw2v.phrases import bigrams
+from daskw2v.phrases.bigrams import NOTHING, WordList
 from daskw2v.phrases.score import BigramTotals, PhraseRules
-from daskw2v.shards.layout import (
-    Corpus,
-    open_codes,
-    read_starts,
-    read_word_indices,
-    read_words,
-    write_arrays,
-    write_shard,
-)
+from daskw2v.shards import layout
+from daskw2v.shards.layout import Corpus
 from daskw2v.shards.words import take_words
 from daskw2v.store.arrays import read_array
 from daskw2v.store.partfile import read_part, write_parts
@@ -80,18 +63,18 @@ class ShardReader:
 
     def codes(self, number: int, start: int = 0, stop: int | None = None) -> Int32Array:
         """Return the codes of the tokens start..stop-1 of a shard, of all tokens by default, int32."""
-        codes: Int32Array = open_codes(self._work, self._shards[number])[start:stop]
+        codes: Int32Array = layout.open_codes(self._work, self._shards[number])[start:stop]
         return codes
 
     def starts(self, number: int) -> Int64Array:
         """Return the index in a shard of the first token of each sentence that starts in the shard, int64."""
-        return read_starts(self._work, self._shards[number])
+        return layout.read_starts(self._work, self._shards[number])
 
     def words(self, number: int) -> WordList:
         """Return the word of each code of a shard."""
         path, n_types = self._shards[number].path, self._shards[number].n_types
-        data, offsets, _ = read_words(self._work, path, 0, n_types)
-        return WordList(data, offsets, read_word_indices(self._work, path).astype(np.int64))
+        data, offsets, _ = layout.read_words(self._work, path, 0, n_types)
+        return WordList(data, offsets, layout.read_word_indices(self._work, path).astype(np.int64))
 
     def begins_inside_sentence(self, number: int) -> bool:
         """Return whether a shard begins inside a sentence of the shard before it; False behind the last shard."""
@@ -123,8 +106,8 @@ class ShardReader:
         if not self.begins_inside_sentence(number + 1):
             return None
         path, code = self._shards[number + 1].path, int(self.codes(number + 1, 0, 1)[0])
-        index = int(read_word_indices(self._work, path)[code])
-        word, _, _ = read_words(self._work, path, index, index + 1)
+        index = int(layout.read_word_indices(self._work, path)[code])
+        word, _, _ = layout.read_words(self._work, path, index, index + 1)
         return int(self.ids(number + 1)[code]), word.tobytes()
 
 
@@ -191,8 +174,9 @@ def count_shard(job: PhraseJob, number: int) -> dict[str, Any]:
         """Write the counted bigrams by bucket, as `_run_task` calls it."""
         reader = _get_reader(job)
         (before,) = reader.ids_before(number, 1).tolist() or [NOTHING]
-        bigrams = count_keys(bigram_keys(reader.codes(number), reader.starts(number), reader.ids(number), before))
-        write_parts(folder, "bigrams", cut_keys(bigrams["key"], job.n_buckets), bigrams, named=True)
+        keys = bigrams.bigram_keys(reader.codes(number), reader.starts(number), reader.ids(number), before)
+        counted = bigrams.count_keys(keys)
+        write_parts(folder, "bigrams", bigrams.cut_keys(counted["key"], job.n_buckets), counted, named=True)
         return {"groups": []}
 
     return _run_task(job.folder / "count" / str(number), write)
@@ -212,12 +196,12 @@ def merge_bucket(job: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[s
     def write(folder: Store) -> dict[str, Any]:
         """Write the bigrams that may be phrases, as `_run_task` calls it."""
         counted = (job.folder / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
-        parts = [read_part(attempt, "bigrams", job.n_buckets, bucket, BIGRAM, 1)[:, 0] for attempt in counted]
-        keys, counts = merge_bigrams(parts)
+        parts = [read_part(attempt, "bigrams", job.n_buckets, bucket, bigrams.BIGRAM, 1)[:, 0] for attempt in counted]
+        keys, counts = bigrams.merge_bigrams(parts)
         kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
-        pairs = pairs_of(keys[kept])
+        pairs = bigrams.pairs_of(keys[kept])
         counts = np.column_stack([counts[kept], _read_word_counts(job.vocabulary, pairs)])
-        write_arrays(folder.create_group(), pairs=pairs, counts=counts)
+        layout.write_arrays(folder.create_group(), pairs=pairs, counts=counts)
         return {"groups": [""], "n_bigrams": len(keys)}
 
     return _run_task(job.folder / "merge" / str(bucket), write)
@@ -271,17 +255,17 @@ def _write_piece(
     """Write n phrases into a folder: their words, counts and scores, shape (n,), and pairs of ids, shape (n, 2)."""
     group = folder.create_group()
     words, offsets = _read_words(vocabulary, pairs.reshape(-1))
-    write_arrays(group, words=words, offsets=offsets, counts=counts, scores=scores, pairs=pairs)
+    layout.write_arrays(group, words=words, offsets=offsets, counts=counts, scores=scores, pairs=pairs)
 
 
 def _read_words(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:
-    """Return the words with n ids, in the order of the ids given: bytes, and offsets of shape (n + 1,)."""
+    """Return the words with n ids, in the order of `ids`: bytes, and offsets of shape (n + 1,)."""
     order = np.argsort(ids, kind="stable")
     data, lengths = list[UInt8Array](), list[Int64Array]()
     for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):
         first, last = np.searchsorted(ids, [start, start + CHUNK_WORDS], sorter=order)
         stop = min(start + CHUNK_WORDS, vocabulary.size)
-        words, offsets, _ = read_words(vocabulary.folder, f"chosen/{vocabulary.chosen}", start, stop)
+        words, offsets, _ = layout.read_words(vocabulary.folder, f"chosen/{vocabulary.chosen}", start, stop)
         part, bounds = take_words(words, offsets, ids[order[first:last]].astype(np.int64) - start)
         data.append(part)
         lengths.append(np.diff(bounds))
@@ -316,12 +300,12 @@ def join_shard(job: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, 
             ids = np.append(ids, np.int32(next_word[0]))
             ahead = int(_find_codes(ids, ids[-1:])[0])
         pairs = _find_codes(ids, _read_pairs(job, pieces, ids))
-        symbols, starts = join_codes(codes, starts, pairs, len(ids), skip_first=skip_first, ahead=ahead)
+        symbols, starts = bigrams.join_codes(codes, starts, pairs, len(ids), skip_first=skip_first, ahead=ahead)
         del codes
         if not len(symbols):
             return {"groups": [], "shard": None}
-        symbols, dictionary = encode_symbols(symbols, words, pairs, job.rules.delimiter)
-        return {"groups": [""], "shard": write_shard(folder, [symbols], starts, dictionary)}
+        symbols, dictionary = bigrams.encode_symbols(symbols, words, pairs, job.rules.delimiter)
+        return {"groups": [""], "shard": layout.write_shard(folder, [symbols], starts, dictionary)}
 
     return _run_task(job.folder / "join" / str(number), write)
 

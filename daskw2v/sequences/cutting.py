@@ -90,7 +90,7 @@ def cut_sessions(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64A
     lengths = np.bincount(session_numbers[rows], minlength=len(events))
     markets = _count_markets(events, rows)
     if goals is not None:
-        rows, lengths = _insert_goals(rows, lengths, goals, cut.window)
+        rows, lengths = _add_goals(rows, lengths, goals, cut.window)
     items = to_arrow(events["item"].take(rows))
     if not pa.types.is_integer(items.type):
         items = items.cast(pa.large_string())
@@ -154,9 +154,7 @@ def _find_goals(events: Any, session_numbers: Int64Array) -> Int64Array:
     return goals
 
 
-def _insert_goals(
-    rows: Int64Array, lengths: Int64Array, goals: Int64Array, window: int
-) -> tuple[Int64Array, Int64Array]:
+def _add_goals(rows: Int64Array, lengths: Int64Array, goals: Int64Array, window: int) -> tuple[Int64Array, Int64Array]:
     """Insert a session's goal once in 2 * window + 1 items, so that each window holds it; return rows and lengths.
 
     The first copy is at index `window` of the session. If the last window had none, one follows the last item. Sessions

@@ -15,6 +15,7 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
 from daskw2v.sequences import tables
 from daskw2v.sequences.settings import EdgeList
+from daskw2v.sequences.tables import Columns
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.threads import in_threads
 
@@ -28,7 +29,7 @@ _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
 
 
 def read_edges(
-    block: TextBlock, edges: EdgeList, kind: str, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
+    block: TextBlock, edges: EdgeList, kind: str, options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[list[Any]]:
     """Yield batches of edges of a block: an Arrow array for each role, in the order of `edges.roles`.
 
@@ -43,14 +44,14 @@ def read_edges(
     """
     url = block.source.url
     read = _READERS.get(block.source.format, tables.read_columns)
-    for columns in read(block, edges.columns, storage_options, timeout):
+    for columns in read(block, edges.columns, options, timeout):
         arrays = {role: _cast_column(role, columns[name], kind, edges, url) for role, name in edges.roles.items()}
         _check_edges(arrays, url)
         yield list(arrays.values())
 
 
 def find_node_kind(
-    sources: Sequence[Source], edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
+    sources: Sequence[Source], edges: EdgeList, options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> str:
     """Return the kind of the nodes in all files, by the rule of `common_id_kind`: `INTEGER`, `UNSIGNED` or `STRING`.
 
@@ -66,7 +67,7 @@ def find_node_kind(
     typed = [source for source in sources if tables.is_typed(source)]
     if edges.strings and len(typed) == len(sources):
         raise ParameterError("strings=True changes nothing in Parquet, whose columns have a type.", "Leave it out.")
-    read = partial(tables.read_column_types, names=edges.columns, storage_options=storage_options, timeout=timeout)
+    read = partial(tables.read_types, names=edges.columns, options=options, timeout=timeout)
     kinds = [
         (source.url, tables.find_id_kind(types[name], source.url, _NODES))
         for source, types in zip(typed, in_threads(read, typed), strict=True)
@@ -77,11 +78,9 @@ def find_node_kind(
     return tables.common_id_kind(kinds)
 
 
-def _read_text(
-    block: TextBlock, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float
-) -> Iterator[dict[str, Any]]:
+def _read_text(block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float) -> Iterator[Columns]:
     """Yield batches of the lines of a text file without a header: Arrow arrays of strings by the columns' names."""
-    with open_source(block.source, storage_options, timeout) as file:
+    with open_source(block.source, options, timeout) as file:
         for offset, data in read_text_pieces(file, block, ReadReport(), whole_lines=True):
             content = squeeze_blanks(_COMMENT.sub(b"", data)).lstrip(b"\n")
             if content:
@@ -106,7 +105,7 @@ def squeeze_blanks(data: bytes) -> bytes:
     return kept[1:][~starts_line].tobytes()
 
 
-def _parse_columns(content: bytes, names: Sequence[str], location: str) -> dict[str, Any]:
+def _parse_columns(content: bytes, names: Sequence[str], location: str) -> Columns:
     """Return the first columns of lines of text as Arrow arrays of strings by name; one space separates columns.
 
     `location` says in messages which lines these are.
@@ -123,10 +122,8 @@ def _parse_columns(content: bytes, names: Sequence[str], location: str) -> dict[
             pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=names),
         )
     except pa.ArrowException as error:
-        raise InputError(
-            f"{location} cannot be read as edges ({error}).",
-            f"All lines must have the same number of columns, at least {len(names)}.",
-        ) from error
+        problem = f"{location} cannot be read as edges ({error})."
+        raise InputError(problem, f"All lines must have the same number of columns, at least {len(names)}.") from error
     return {name: table.column(name).combine_chunks() for name in names}
 
 
@@ -162,6 +159,5 @@ def _check_edges(columns: dict[str, Any], url: str) -> None:
     if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
         if len(wrong := weights.filter(pc.invert(valid))):
-            raise InputError(
-                f"{url} has an edge of weight {wrong[0].as_py()}.", "Give finite weights above 0, or leave it out."
-            )
+            problem = f"{url} has an edge of weight {wrong[0].as_py()}."
+            raise InputError(problem, "Give finite weights above 0, or leave it out.")

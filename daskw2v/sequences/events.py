@@ -50,8 +50,13 @@ class Reading(NamedTuple):
     options: Options
     timeout: float
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.roles.values())
 
-class Part(NamedTuple):
+
+class EventBatch(NamedTuple):
     """Events that one task reads: a batch of blocks of Parquet, and the names of its columns by role."""
 
     batch: Batch
@@ -72,7 +77,7 @@ class EventTable(NamedTuple):
         How the parts are read.
     """
 
-    parts: list[Part]
+    parts: list[EventBatch]
     kinds: dict[str, str]
     reading: Reading
 
@@ -130,9 +135,7 @@ def read_events(
     texts = [TextBlock(source, 0, source.size) for source in sources if not tables.is_typed(source)]
     jobs = [(batch, stage.folder, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
     copies = [copy for files in stage.map("copy events", _copy, jobs, 0) for copy in files] if jobs else []
-    read = partial(
-        tables.read_column_types, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout
-    )
+    read = partial(tables.read_types, names=reading.columns, options=options, timeout=reading.timeout)
     types = zip(typed, in_threads(read, typed), strict=True)
     kinds: list[tuple[str, Mapping[str, str | None]]] = [
         *((source.url, _find_kinds(types_in_file, reading.roles, source.url)) for source, types_in_file in types),
@@ -141,7 +144,7 @@ def read_events(
     ]
     copied_sources = [Source(f"{stage.folder.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
     parts = [
-        Part(batch, roles)
+        EventBatch(batch, roles)
         for files, roles in ((typed, reading.roles), (copied_sources, {role: role for role in reading.roles}))
         for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
     ]
@@ -162,9 +165,8 @@ def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) ->
         elif role == "time":
             kinds[role] = find_time_kind(kind, url)
         elif not any(is_kind(kind) for is_kind in is_numeric):
-            raise InputError(
-                f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
-            )
+            problem = f"The column {column!r} of {role}s in {url} is of type {kind}."
+            raise InputError(problem, "Give numbers or truth values.")
     return kinds
 
 
@@ -191,7 +193,7 @@ def _write_copies(batch: Batch, folder: Store, reading: Reading, max_bytes: int,
     parsed = (
         (block.source.url, *_parse_text({role: columns[name] for role, name in roles}, block.source.url))
         for block in batch.blocks
-        for columns in tables.read_columns(block, [*reading.roles.values()], reading.options, reading.timeout)
+        for columns in tables.read_columns(block, reading.columns, reading.options, reading.timeout)
     )
     copies, attempt_path = list[_CopiedFile](), attempt.url.removeprefix(f"{folder.url}/")
     for texts in batched(parsed, lambda text: sum(array.nbytes for array in text[2].values()), max_bytes):
@@ -239,10 +241,8 @@ def _cast_column(role: str, array: Any, kind: str, roles: Mapping[str, str], url
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
     if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MAX_WEIGHT))))):
-        raise InputError(
-            f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
-            f"Give numbers in 0..{MAX_WEIGHT:,}: the times that an event counts, on average.",
-        )
+        problem = f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight."
+        raise InputError(problem, f"Give numbers in 0..{MAX_WEIGHT:,}: the times that an event counts, on average.")
     return numbers
 
 
@@ -255,13 +255,12 @@ def _cast_numbers(array: Any, role: str, column: str, url: str) -> Any:
     try:
         numbers = array.cast(pa.float64())
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"The column {column!r} of {role}s in {url} holds what is none ({error}).", "Give numbers or truth values."
-        ) from None
+        problem = f"The column {column!r} of {role}s in {url} holds what is none ({error})."
+        raise InputError(problem, "Give numbers or truth values.") from None
     return tables.without_nan(numbers)
 
 
-def _read_table(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
+def _read_table(part: EventBatch, kinds: Mapping[str, str], reading: Reading) -> Any:
     """Return an Arrow table of the roles in `kinds` of a part, cast to these kinds; None if the part has no rows."""
     names = {role: part.roles[role] for role in kinds}
     read = [
@@ -272,14 +271,14 @@ def _read_table(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
     return pa.concat_tables(read) if read else None
 
 
-def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
+def _frame_of(part: EventBatch, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
     """Task: return the events of a part as a pandas dataframe; `types` are the pandas types of the columns."""
     table = _read_table(part, kinds, reading)
     frame = pd.DataFrame(columns=list(types)) if table is None else table.to_pandas()
     return frame.astype(dict(types))
 
 
-def find_latest(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
+def find_latest(part: EventBatch, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
     """Task: return the latest time of a part, and the number of its times before `earlier`.
 
     `kind` is the kind of times. The latest time is None without events; the number is 0 if `earlier` is None.
@@ -323,10 +322,8 @@ def common_time_kind(kinds: Iterable[tuple[str, str | None]]) -> str:
     first = {kind: url for url, kind in reversed([*kinds]) if kind is not None}
     if CLOCK in first and len(first) > 1:
         other = next(url for kind, url in first.items() if kind != CLOCK)
-        raise InputError(
-            f"Times of {other} are numbers, those of {first[CLOCK]} are not.",
-            "Write all of them as numbers, or all as timestamps.",
-        )
+        problem = f"Times of {other} are numbers, those of {first[CLOCK]} are not."
+        raise InputError(problem, "Write all of them as numbers, or all as timestamps.")
     return next((kind for kind in (CLOCK, FLOAT_TIMES) if kind in first), INTEGER_TIMES)
 
 
@@ -344,10 +341,8 @@ def parse_times(texts: Any, url: str) -> tuple[str, Any]:
         return CLOCK, _parse_timestamps(texts, url)
     not_numbers = texts.filter(pc.invert(is_number))
     if len(not_numbers):
-        raise InputError(
-            f"{url} has the time {not_numbers[0].as_py()!r}, where other times are numbers.",
-            "Write all of them as numbers, or all as ISO 8601.",
-        )
+        problem = f"{url} has the time {not_numbers[0].as_py()!r}, where other times are numbers."
+        raise InputError(problem, "Write all of them as numbers, or all as ISO 8601.")
     try:
         return INTEGER_TIMES, texts.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -369,9 +364,8 @@ def cast_times(array: Any, kind: str, url: str) -> Any:
             return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
         numbers = array.cast(kind)
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{url} has a time out of range ({error}).", "Times are of the years 1678..2261, or numbers of 64 bits."
-        ) from None
+        problem = f"{url} has a time out of range ({error})."
+        raise InputError(problem, "Times are of the years 1678..2261, or numbers of 64 bits.") from None
     if kind == FLOAT_TIMES:
         if len(infinite := numbers.filter(pc.is_inf(numbers))):
             raise InputError(f"{url} has the time {infinite[0].as_py()}.", "Give finite times.")
@@ -411,16 +405,14 @@ def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> f
     if text is None:
         return None
     if not numeric and re.match(_NUMBER, text.strip()):
-        raise ParameterError(
-            f"{name}={text!r} has no unit, but times are no numbers.", f"Give one, such as {text + ' s'!r}."
-        )
+        problem = f"{name}={text!r} has no unit, but times are no numbers."
+        raise ParameterError(problem, f"Give one, such as {text + ' s'!r}.")
     try:
         duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
     except ValueError as error:
         kind, times, example = ("number", "numbers", "1800") if numeric else ("duration", "no numbers", "30 min")
-        raise ParameterError(
-            f"{name}={text!r} is not a {kind} ({error}).", f"Times are {times}: give a {kind}, such as {example}."
-        ) from error
+        problem = f"{name}={text!r} is not a {kind} ({error})."
+        raise ParameterError(problem, f"Times are {times}: give a {kind}, such as {example}.") from error
     if not 0 < duration < math.inf:
         raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")
     return duration

@@ -166,9 +166,8 @@ def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, sta
     encoded = _run_step(stage, "read edges", numbering.encode_block, blocks_to_read)
     pieces = [piece for manifest in encoded for piece in numbering.parse_pieces(manifest)]
     if not pieces:
-        raise InputError(
-            f"There are no edges in {counted(len(sources), 'file')}.", "Check the files and the names of their columns."
-        )
+        problem = f"There are no edges in {counted(len(sources), 'file')}."
+        raise InputError(problem, "Check the files and the names of their columns.")
     types = numbering.sort_types(name for piece in pieces for name in piece.types)
     jobs = [(folder, number, names, types) for number, names in enumerate(numbering.divide_names(pieces))]
     merged = _run_step(stage, "number nodes", numbering.merge_range, jobs)

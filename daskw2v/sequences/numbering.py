@@ -161,9 +161,8 @@ def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]
     if "source_type" in columns:
         node_types = pa.concat_arrays([columns["source_type"], columns["target_type"]])
         types = sort_types(node_types.unique().to_pylist())
-        stored[_TYPE] = pa.array(types).take(
-            pa.array(find_node_types(names, codes, encode_types(node_types, types), types))
-        )
+        type_codes = find_node_types(names, codes, encode_types(node_types, types), types)
+        stored[_TYPE] = pa.array(types).take(pa.array(type_codes))
     table = pa.table(stored)
     for k, start in enumerate(range(0, len(names), FILE_NAMES)):
         write_table(folder, _file_name(k), table.slice(start, FILE_NAMES))

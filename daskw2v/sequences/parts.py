@@ -17,17 +17,16 @@ are carried over to the next part. So for a new file only its events and the car
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 from dask.utils import format_bytes
-from distributed import Client
 
 from daskw2v.cluster.clocks import watching_clocks
-from daskw2v.cluster.connecting import check_cluster
+from daskw2v.cluster.connecting import GetClient, check_cluster
 from daskw2v.cluster.local import silencing_shuffles
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.cluster.waiting import gather, waits_for_workers
@@ -169,7 +168,7 @@ def write_sessions(
     sessions: Sessions,
     params: Params,
     resources: Resources,
-    client: Callable[[], Client],
+    client: GetClient,
     listener: Listener,
 ) -> list[Source]:
     """Cut the events of each user into sessions, and write these as lists, unless they were written before.
@@ -213,10 +212,8 @@ def write_sessions(
     """
     needed("pandas", EXTRA)
     if sessions.goal is not None and params.shrink_windows:
-        raise ParameterError(
-            f"goal={sessions.goal!r} with shrink_windows=True: windows that shrink do not reach it.",
-            "Give shrink_windows=False, or leave goal out.",
-        )
+        problem = f"goal={sessions.goal!r} with shrink_windows=True: windows that shrink do not reach it."
+        raise ParameterError(problem, "Give shrink_windows=False, or leave goal out.")
     options, timeout = resources.storage_options, resources.store_timeout
     files = find_sources(inputs, None, options, timeout, work=work.url, listener=listener)
     sources = [replace(file, format=_CSV.get(file.format, file.format)) for file in files]
@@ -245,7 +242,7 @@ class _Writer:
     sessions: Sessions
     params: Params
     resources: Resources
-    client: Callable[[], Client]
+    client: GetClient
     listener: Listener
     written: int = 0
     read: int = 0

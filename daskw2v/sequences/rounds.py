@@ -220,13 +220,11 @@ def _move_walkers(journey: NumberedWalks, round_number: int, part: int, previous
 
     `previous` are the outputs of the last round; without them walkers start at the partition's nodes.
     """
-    step = partial(_step_walkers, journey, part, previous)
+    step = partial(_step_part, journey, part, previous)
     return _run_once(RoundOutput, journey.folder, f"{round_number}/{part}", step)
 
 
-def _step_walkers(
-    journey: NumberedWalks, number: int, previous: Sequence[RoundOutput], folder: Store
-) -> dict[str, Any]:
+def _step_part(journey: NumberedWalks, number: int, previous: Sequence[RoundOutput], folder: Store) -> dict[str, Any]:
     """Let the walkers in partition `number` step until they leave; write them and their trails; return the manifest."""
     files, rule = journey.files, journey.files.rule(journey.number)
     trail = np.empty((max(TASK_STEPS, files.walks.length), 3), np.int32)
@@ -241,7 +239,7 @@ def _step_walkers(
         leaving = walkers[walkers[:, steps.NODE] >= 0]
         destinations = steps.find_partitions(leaving, journey.n)
         _write_grouped(folder / "walkers", str(n_walker_files), destinations, leaving, journey.n)
-        if _write_brought_rows(folder, str(n_walker_files), part, leaving, destinations):
+        if _write_brought(folder, str(n_walker_files), part, leaving, destinations):
             with_rows.append(n_walker_files)
         under_way += len(leaving)
         n_walker_files += 1
@@ -318,9 +316,7 @@ def _write_grouped(folder: Store, name: str, keys: Int64Array, items: Int32Array
     write_parts(folder, name, np.searchsorted(keys[order], np.arange(n + 1)), items[order], named=True)
 
 
-def _write_brought_rows(
-    folder: Store, name: str, part: Partition, leaving: Int32Array, destinations: Int64Array
-) -> bool:
+def _write_brought(folder: Store, name: str, part: Partition, leaving: Int32Array, destinations: Int64Array) -> bool:
     """Write the rows that walkers bring along, each once for a partition; return whether there are any.
 
     Parameters
@@ -363,7 +359,7 @@ def _read_lists(journey: NumberedWalks, group: int, outputs: Sequence[RoundOutpu
     files, numbers = journey.files, journey.groups[group]
     n_nodes, start = files.graph.n_nodes, files.start(journey.number)
     first = _select_first_nodes(files, [steps.shuffle_part(n_nodes, start, number, files.n) for number in numbers])
-    walks = _assemble_walks(journey, group, outputs, np.concatenate(first))
+    walks = _join_walks(journey, group, outputs, np.concatenate(first))
     present = walks >= 0
     nodes, codes = np.unique(walks[present], return_inverse=True)
     ranges, lengths = read_name_ranges(files.graph.folder, files.graph.names), present.sum(1)
@@ -373,9 +369,7 @@ def _read_lists(journey: NumberedWalks, group: int, outputs: Sequence[RoundOutpu
     return [(names.take(pa.array(k)), pa.array(in_file)) for k, in_file in zip(codes_by_file, by_file, strict=True)]
 
 
-def _assemble_walks(
-    journey: NumberedWalks, group: int, outputs: Sequence[RoundOutput], first: Int32Array
-) -> Int32Array:
+def _join_walks(journey: NumberedWalks, group: int, outputs: Sequence[RoundOutput], first: Int32Array) -> Int32Array:
     """Return the nodes of the walks that begin at `first`, shape (walks, length); -1 after the end of a walk."""
     walks = np.full((len(first), journey.files.walks.length), -1, np.int32)
     walks[:, 0] = first

@@ -134,10 +134,8 @@ def _check_sums(rows: Int64Array, weights: Float64Array) -> None:
     """Refuse weights whose sum in a row is so large that walks, which multiply it by biases, would overflow."""
     with np.errstate(over="ignore"):
         if len(weights) and weights.sum() > MAX_NODE_WEIGHT and np.bincount(rows, weights).max() > MAX_NODE_WEIGHT:
-            raise InputError(
-                f"The weights of a node's edges add up to more than {MAX_NODE_WEIGHT:g}.",
-                "Divide all weights by one number.",
-            )
+            problem = f"The weights of a node's edges add up to more than {MAX_NODE_WEIGHT:g}."
+            raise InputError(problem, "Divide all weights by one number.")
 
 
 def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:

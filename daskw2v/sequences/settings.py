@@ -67,14 +67,11 @@ class EdgeList(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.source_type is None) != (self.target_type is None):
-            raise ParameterError(
-                f"source_type={self.source_type!r}, but target_type={self.target_type!r}.",
-                "Name a column of types for both, or for none.",
-            )
+            problem = f"source_type={self.source_type!r}, but target_type={self.target_type!r}."
+            raise ParameterError(problem, "Name a column of types for both, or for none.")
         if len({*self.columns}) < len(self.columns):
-            raise ParameterError(
-                f"Columns of edges have the names {', '.join(self.columns)}.", "Give each column a name of its own."
-            )
+            problem = f"Columns of edges have the names {', '.join(self.columns)}."
+            raise ParameterError(problem, "Give each column a name of its own.")
 
     @property
     def roles(self) -> dict[str, str]:
@@ -162,10 +159,8 @@ def check_types(edges: EdgeList, walks: Walks) -> None:
             "Give the metapath of the walks, or leave the types out.",
         )
     if edges.source_type is None and walks.metapath:
-        raise ParameterError(
-            f"metapath={walks.metapath}, but the edges have no types.",
-            "Name the columns of types by source_type and target_type.",
-        )
+        problem = f"metapath={walks.metapath}, but the edges have no types."
+        raise ParameterError(problem, "Name the columns of types by source_type and target_type.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from daskw2v.collections.kinds import Derived, GetClient
+from daskw2v.cluster.connecting import GetClient
+from daskw2v.collections.kinds import Derived
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source

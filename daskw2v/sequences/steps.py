@@ -93,10 +93,8 @@ def encode_metapath(walks: Walks, types: Mapping[str, int]) -> Metapath:
     """
     codes = {name: code for code, name in enumerate(types)}
     if unknown := [name for name in walks.metapath if name not in codes]:
-        raise ParameterError(
-            f"metapath={walks.metapath}, but no node has the type {unknown[0]!r}.",
-            f"The types of nodes are: {', '.join(types)}.",
-        )
+        problem = f"metapath={walks.metapath}, but no node has the type {unknown[0]!r}."
+        raise ParameterError(problem, f"The types of nodes are: {', '.join(types)}.")
     path = [codes[name] for name in walks.metapath[:-1]] or [0]
     cycle = np.resize(np.array(path, np.uint8), walks.length)
     return Metapath(cycle, max(1, len(types)))

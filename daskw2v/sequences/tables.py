@@ -13,7 +13,7 @@ import numpy as np
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats import PARQUET, find_format
 from daskw2v.corpus.formats.columns import converting_arrow_errors, is_string
-from daskw2v.corpus.formats.csv import DELIMITERS, Table
+from daskw2v.corpus.formats.csv import DELIMITERS, CsvTable
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.store.retries import TIMEOUT
@@ -22,12 +22,13 @@ pa, pc, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra
 
 INTEGER, UNSIGNED, STRING = "int64", "uint64", "string[pyarrow]"  # kinds of ids, as pandas calls their types
 _ROWS = 1 << 16  # rows of a Parquet file read at once
+Columns = dict[str, Any]  # Arrow arrays by the names of their columns
 
 
 def read_columns(
-    block: TextBlock, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
-) -> Iterator[dict[str, Any]]:
-    """Yield batches of a block's rows: Arrow arrays by the names of their columns. `timeout` is in seconds.
+    block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float = TIMEOUT
+) -> Iterator[Columns]:
+    """Yield batches of a block's rows. `options` are options for fsspec, and `timeout` is in seconds.
 
     Raises
     ------
@@ -37,15 +38,13 @@ def read_columns(
     """
     source, read = block.source, _find_reader(block.source)
     title = find_format(source.format).title
-    with open_source(source, storage_options, timeout) as file, converting_arrow_errors(title, source.url):
+    with open_source(source, options, timeout) as file, converting_arrow_errors(title, source.url):
         yield from read(file, block, names)
 
 
-def read_column_types(
-    source: Source, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
-) -> dict[str, Any]:
+def read_types(source: Source, names: Sequence[str], options: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     """Return the Arrow types of columns of a Parquet file by their names; raises as `read_columns` does."""
-    with open_source(source, storage_options, timeout) as file, converting_arrow_errors(PARQUET.title, source.url):
+    with open_source(source, options, timeout) as file, converting_arrow_errors(PARQUET.title, source.url):
         schema = pq.ParquetFile(file).schema_arrow
         _find_names(schema.names, names, source.url)
         return {name: schema.field(name).type for name in names}
@@ -58,7 +57,7 @@ def check_table(source: Source) -> None:
 
 def is_typed(source: Source) -> bool:
     """Return whether the columns of a file have types, as in Parquet; columns of CSV are text."""
-    return source.format in _TYPED
+    return _READERS.get(source.format) is _read_parquet
 
 
 def _find_reader(source: Source) -> "ReadRows":
@@ -68,8 +67,8 @@ def _find_reader(source: Source) -> "ReadRows":
     return read
 
 
-def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield batches of the rows of a block of a Parquet file: Arrow arrays by the names of their columns."""
+def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[Columns]:
+    """Yield batches of the rows of a block of a Parquet file."""
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
     _find_names(parquet.schema_arrow.names, names, block.source.url)
     for batch in parquet.iter_batches(_ROWS, range(block.start, block.stop), columns=[*dict.fromkeys(names)]):
@@ -78,10 +77,10 @@ def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator
         yield {name: c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for name, c in columns.items()}
 
 
-def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
-    """Yield batches of the rows of a CSV file: Arrow arrays of strings by the names of their columns."""
+def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[Columns]:
+    """Yield batches of the rows of a CSV file, whose arrays are strings."""
     url = block.source.url
-    table = Table(file, block.source, delimiter, _refuse_row)
+    table = CsvTable(file, block.source, delimiter, _refuse_row)
     columns_in_file = _find_names(table.schema.names, names, url)
     for batch in table.batches([*dict.fromkeys(columns_in_file.values())]):
         batch.validate(full=True)
@@ -91,12 +90,9 @@ def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str)
 
 
 # Called with an open file, the block of it to read, and names of columns; yields as `read_columns` does
-ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
-_READERS: dict[str, ReadRows] = {
-    PARQUET.name: _read_parquet,
-    **{name: partial(_read_csv, delimiter=delimiter) for name, delimiter in DELIMITERS.items()},
-}
-_TYPED = frozenset([PARQUET.name])
+ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[Columns]]
+_CSV_READERS = {name: partial(_read_csv, delimiter=delimiter) for name, delimiter in DELIMITERS.items()}
+_READERS: dict[str, ReadRows] = {PARQUET.name: _read_parquet, **_CSV_READERS}
 
 
 def _refuse_row(location: str, problem: str) -> None:
@@ -119,7 +115,7 @@ def _find_names(names_in_file: Sequence[str], names: Sequence[str], url: str) ->
     return {name: name if name in names_in_file else names_in_file[stripped.index(name)] for name in names}
 
 
-def refuse_header(columns: Mapping[str, Any], url: str) -> None:
+def refuse_header(columns: Columns, url: str) -> None:
     """Refuse columns of text in which a row repeats the header, as in files that were joined.
 
     Raises
@@ -129,10 +125,8 @@ def refuse_header(columns: Mapping[str, Any], url: str) -> None:
     """
     repeated = reduce(pc.and_, (pc.equal(texts, name) for name, texts in columns.items()))
     if pc.any(repeated).as_py():
-        raise InputError(
-            f"{url} has a row that is a header: {', '.join(columns)}.",
-            "Remove it. CSV and TSV have one header, in the first row; other text has none.",
-        )
+        problem = f"{url} has a row that is a header: {', '.join(columns)}."
+        raise InputError(problem, "Remove it. CSV and TSV have one header, in the first row; other text has none.")
 
 
 def value_type(arrow_type: Any) -> Any:
@@ -213,10 +207,8 @@ def cast_ids(array: Any, kind: str, subject: str, url: str) -> Any:
     try:
         return array.cast(pa.large_string() if kind == STRING else kind)
     except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{subject} of {url} are of type {array.type}, those of other columns or files {kind} ({error}).",
-            "Cast all of them to strings.",
-        ) from None
+        problem = f"{subject} of {url} are of type {array.type}, those of other columns or files {kind} ({error})."
+        raise InputError(problem, "Cast all of them to strings.") from None
 
 
 def _cast_whole_numbers(array: Any, subject: str, url: str) -> Any:

@@ -128,12 +128,10 @@ def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client
     memory = client.submit(load_graph, graph.folder, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
     names = client.submit(read_names, graph.folder, graph.names, pure=False, retries=2)
     types = client.submit(read_types, graph.folder, graph.names, pure=False, retries=2) if graph.types else None
-    stage.map("walk", _write_file, [(files, number, part, memory, names, types) for number, part in missing])
+    stage.map("walk", _fill_file, [(files, number, part, memory, names, types) for number, part in missing])
 
 
-def _write_file(
-    files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
-) -> None:
+def _fill_file(files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None) -> None:
     """Task: write a file of walks: from the nodes of a part, of the number `first` and further numbers of the file.
 
     `names` are all nodes' names, an Arrow array; `types` are the codes of their types, None without types.

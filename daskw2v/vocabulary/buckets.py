@@ -69,14 +69,11 @@ def choose_n_buckets(n_types: int) -> int:
     n_types
         Number of words of all dictionaries, added up.
     """
-    n_buckets = 1
-    while n_buckets < N_EDGES and n_types > n_buckets * BUCKET_TYPES:
-        n_buckets *= 2
-    return n_buckets
+    return min(N_EDGES, 1 << max(0, -(-n_types // BUCKET_TYPES) - 1).bit_length())
 
 
 def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run_step: RunStep) -> dict[str, Any]:
-    """Build a vocabulary in all steps of `STEPS`; return the fields of its `StoredVocabulary` that were found.
+    """Build a vocabulary in all steps of `STEPS`; return the fields of its `StoredVocabulary` that the steps compute.
 
     Parameters
     ----------
@@ -102,9 +99,8 @@ def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run
     if not size:
         raise _no_words_error(merged, rules)
     if size > MAX_WORDS:
-        raise VocabularyError(
-            f"{size} words are kept, more than {MAX_WORDS}.", f"Raise min_count, or give max_final_vocab={MAX_WORDS}."
-        )
+        problem = f"{size} words are kept, more than {MAX_WORDS}."
+        raise VocabularyError(problem, f"Raise min_count, or give max_final_vocab={MAX_WORDS}.")
     splitters = order.choose_splitters([key for m in merged for key in m["sample"]], sum(n_kept))
     cut_jobs = [(folder, b, attempts[b], n_kept[b], splitters) for b in range(n_buckets)]
     cuts = run_step("cut", order.cut_bucket, cut_jobs)
@@ -213,10 +209,8 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
     write_array(group, "offsets", offsets, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "counts", counts, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "index", index)
-    sample = [
-        (-int(counts[i]), get_word(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))
-    ]
-    return {**result, "attempt": attempt, "n_kept": len(kept), "sample": sample}
+    keys = [(-int(counts[i]), get_word(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))]
+    return {**result, "attempt": attempt, "n_kept": len(kept), "sample": keys}
 
 
 def _merge(
@@ -340,10 +334,8 @@ def read_shard_paths(folder: Store) -> list[str]:
 def _no_words_error(merged: Sequence[dict[str, Any]], rules: CountRules) -> VocabularyError:
     """Return the error for rules that keep no word; `merged` are the results of `merge_bucket`."""
     if rules.listed:
-        return VocabularyError(
-            f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus.",
-            "Compare the list's spelling and case with the tokenizer's.",
-        )
+        problem = f"None of the {counted(sum(m['missing'] for m in merged), 'word')} of the list occurs in the corpus."
+        return VocabularyError(problem, "Compare the list's spelling and case with the tokenizer's.")
     return VocabularyError(
         f"No word occurs min_count={rules.min_count} times; the most frequent one occurs "
         f"{counted(max(m['largest'] for m in merged), 'time')}.",

@@ -1,7 +1,6 @@
 """The words of all shards, counted: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import zarr
 from distributed import Client
 
-from daskw2v.cluster.connecting import lazily_connected
+from daskw2v.cluster.connecting import GetClient, lazily_connected
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -26,7 +25,7 @@ from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.buckets import STEPS, read_shard_paths, run_step_locally, run_steps
+from daskw2v.vocabulary.buckets import STEPS, CountRules, read_shard_paths, run_step_locally, run_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list
 
@@ -209,7 +208,7 @@ def build_vocabulary(
 
 
 def count_words(
-    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+    corpus: Corpus, store: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
 ) -> StoredVocabulary:
     """Return the vocabulary of a corpus: the stored one if it is complete, or else a new one.
 
@@ -229,7 +228,7 @@ def count_words(
     key, identity = _key_and_identity(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
-    rules = buckets.CountRules(*limits, listed=listed is not None)
+    rules = CountRules(*limits, listed=listed is not None)
 
     def build(stage: OpenStage) -> StoredVocabulary:
         """Build the vocabulary in an open stage, and return it."""
@@ -286,10 +285,8 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     """
     known = {*read_shard_paths(vocabulary.folder)}
     if unknown := next((shard.path for shard in corpus.shards if shard.path not in known), None):
-        raise ParameterError(
-            f"The vocabulary {vocabulary.key} knows no shard {unknown}.",
-            "Give what build_vocabulary made of the corpus.",
-        )
+        problem = f"The vocabulary {vocabulary.key} knows no shard {unknown}."
+        raise ParameterError(problem, "Give what build_vocabulary made of the corpus.")
     read, stored = dask.delayed(_read_ids, pure=True), dask.delayed(vocabulary)
     return da.concatenate([da.from_delayed(read(stored, s), (s.n_tokens,), np.int32) for s in corpus.shards])
 
@@ -322,9 +319,7 @@ def _from_manifest(store: Store, key: str, identity: str, manifest: dict[str, An
     return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)
 
 
-def _run_steps(
-    stage: OpenStage, folder: Store, work: Store, rules: buckets.CountRules, n_buckets: int
-) -> dict[str, Any]:
+def _run_steps(stage: OpenStage, folder: Store, work: Store, rules: CountRules, n_buckets: int) -> dict[str, Any]:
     """Run all steps of `buckets.run_steps` on the cluster; return the result of `run_steps`."""
     if n_buckets == 1:  # one task for all steps saves five round trips
         stage.expect(1, message="1 bucket")

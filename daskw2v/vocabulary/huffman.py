@@ -141,10 +141,8 @@ def _check(counts: Int64Array) -> None:
     if n_words and (lowest := counts.min()) < 0:
         raise ParameterError(f"Word {counts.argmin()} has count {lowest}, below zero.", "Give counts >= 0.")
     if (np.cumsum(counts) < 0).any():  # a sum that overflows becomes negative
-        raise ParameterError(
-            f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63.",
-            "Divide all counts by one number.",
-        )
+        problem = f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63."
+        raise ParameterError(problem, "Divide all counts by one number.")
 
 
 @kernel

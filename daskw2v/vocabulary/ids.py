@@ -68,9 +68,8 @@ class StableIds:
             If `known` has another number of words than there are ids.
         """
         if len(self) != len(known):
-            raise VocabularyError(
-                f"{counted(len(self), 'id')} for {counted(len(known), 'word')}.", "Give the vocabulary of these ids."
-            )
+            problem = f"{counted(len(self), 'id')} for {counted(len(known), 'word')}."
+            raise VocabularyError(problem, "Give the vocabulary of these ids.")
         known_ids = np.concatenate([self.ids, self.former_ids])
         data = np.concatenate([known.data, self.former_words])
         offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])
@@ -109,10 +108,8 @@ class StableIds:
             or not _is_permutation(np.concatenate([ids, former]))
         ):
             shapes = ", ".join(f"{n} {a.dtype} {a.shape}" for n, a in zip(_ARRAYS, arrays, strict=True))
-            raise VocabularyError(
-                f"The ids at {group.store_path} are damaged: {shapes}; each id must belong to one word.",
-                "Restore the version from a copy: new ids would belong to other words.",
-            )
+            problem = f"The ids at {group.store_path} are damaged: {shapes}; each id must belong to one word."
+            raise VocabularyError(problem, "Restore the version from a copy: new ids would belong to other words.")
         return cls(ids, words, offsets, former)
 
 

@@ -34,10 +34,8 @@ class Partitions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.n <= self.n_words:
-            raise ParameterError(
-                f"{counted(self.n, 'partition')} of {counted(self.n_words, 'word')}: each needs a word.",
-                f"Give n_partitions from 1 to {self.n_words}.",
-            )
+            problem = f"{counted(self.n, 'partition')} of {counted(self.n_words, 'word')}: each needs a word."
+            raise ParameterError(problem, f"Give n_partitions from 1 to {self.n_words}.")
 
     @property
     def max_size(self) -> int:

@@ -178,9 +178,7 @@ def _infer_reasons(
     return reasons
 
 
-def _describe_rules(
-    rules: WordRules, new: Vocabulary, comparison: str, negation: str, junction: str
-) -> dict[Reason, str]:
+def _describe_rules(rules: WordRules, new: Vocabulary, bound: str, negation: str, junction: str) -> dict[Reason, str]:
     """Return the text for users of each reason that is an unchanged rule.
 
     Parameters
@@ -189,14 +187,14 @@ def _describe_rules(
         The rules of the version without the words.
     new
         The new vocabulary.
-    comparison, negation, junction
+    bound, negation, junction
         Parts of the texts: how the count compares with `min_count`, "not " for words that left, and "and" or "or not".
     """
     counts = new.counts[: rules.max_final_vocab]
     last = counts[-1] if len(counts) else 0
     frequent = f"the {rules.max_final_vocab} most frequent, of which the last occurs {counted(last, 'time')}"
     return {
-        Reason.MIN_COUNT: f"{comparison} min_count={rules.min_count}",
+        Reason.MIN_COUNT: f"{bound} min_count={rules.min_count}",
         Reason.MAX_FINAL_VOCAB: f"{negation}among {frequent}",
         Reason.VOCABULARY: f"{negation}in the list {junction} in the text",
     }

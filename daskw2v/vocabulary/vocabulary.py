@@ -58,7 +58,7 @@ class WordIndex:
         return WordIndex, (self._data, self._offsets)  # a memoryview would become bytes, or is refused
 
     def find(self, word: bytes) -> int | None:
-        """Return the id of a word, given as UTF-8; None if the index lacks the word."""
+        """Return the id of a word in UTF-8; None if the index lacks the word."""
         hash_ = _hash_word(word)
         for slot in range(bisect_left(self._view, hash_ << 32), len(self._view)):
             key = self._view[slot]
@@ -105,10 +105,8 @@ class WordIndex:
             for key in group:
                 word = get_word(self._data, self._offsets, key & _ID)
                 if word in words:
-                    raise VocabularyError(
-                        f"The vocabulary holds {word.decode(errors='replace')!r} twice.",
-                        "It is damaged: take the model from a copy, or train again; give each word once.",
-                    )
+                    remedy = "It is damaged: take the model from a copy, or train again; give each word once."
+                    raise VocabularyError(f"The vocabulary holds {word.decode(errors='replace')!r} twice.", remedy)
                 words.add(word)
 
 
@@ -243,7 +241,7 @@ class Vocabulary(PickledFields):
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the id of a word, given as a string or an integer; None if the vocabulary lacks the word."""
+        """Return the id of a word, a string or an integer; None if the vocabulary lacks the word."""
         word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
@@ -303,7 +301,5 @@ def _decode(word: bytes) -> str:
     try:
         return word.decode()
     except UnicodeDecodeError as error:
-        raise VocabularyError(
-            f"The vocabulary is damaged: its word {word[:60]!r} is no UTF-8 ({error.reason}).",
-            "Take the model from a copy, or delete it and run train again.",
-        ) from None
+        problem = f"The vocabulary is damaged: its word {word[:60]!r} is no UTF-8 ({error.reason})."
+        raise VocabularyError(problem, "Take the model from a copy, or delete it and run train again.") from None

@@ -77,9 +77,8 @@ def read_list(
             distinct.update(dict.fromkeys(words if form is None else _parse_words(words, form, url)))
         decoded = [word.decode() for word in distinct if word]
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."
-        ) from error
+        problem = f"The list of words {url} cannot be read ({error})."
+        raise InputError(problem, "Give UTF-8 text, one word a line.") from error
     if not decoded:
         raise InputError(f"The list of words {url} is empty.", "Give one word a line.")
     if form is not None:

@@ -77,7 +77,9 @@ class TableKind(NamedTuple):
             return Head({name: table.schema.field(name).type for name in columns}, table.is_empty())
 
     @contextmanager
-    def _open(self, source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple["_Table", list[str]]]:
+    def _open(
+        self, source: Source, options: Mapping[str, Any], timeout: float
+    ) -> Iterator[tuple["_Opened", list[str]]]:
         """Yield an open table and the names of the columns to read; raises as `read` does, also in the block."""
         open_table = _OPENERS.get(source.format)
         if open_table is None:
@@ -112,10 +114,8 @@ def single(names: Sequence[str], name: str, url: str, required: str) -> str:
     Parameters and errors are those of `find_word_column`.
     """
     if names.count(name) != 1:
-        raise InputError(
-            f"{url} has no single column {name!r}.",
-            f"Give a table with the columns {required}; its columns are: {', '.join(names) or 'none'}.",
-        )
+        remedy = f"Give a table with the columns {required}; its columns are: {', '.join(names) or 'none'}."
+        raise InputError(f"{url} has no single column {name!r}.", remedy)
     return name
 
 
@@ -137,7 +137,7 @@ def check_text(kind: Any, name: str, url: str) -> None:
         raise InputError(f"The {name}s of {url} are of type {kind}.", "Give strings or integers.")
 
 
-class _Table(NamedTuple):
+class _Opened(NamedTuple):
     """An open table.
 
     Parameters
@@ -155,20 +155,20 @@ class _Table(NamedTuple):
     batches: Callable[[Sequence[str]], Iterator[Any]]
 
 
-def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
+def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Opened:
     """Return the table in an open Parquet file."""
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
-        """Yield the columns of given names, as `_Table.batches` does."""
+        """Yield the named columns, as `_Opened.batches` does."""
         for batch in parquet.iter_batches(_BATCH_ROWS, columns=names):
             batch.validate(full=True)  # a damaged file may point outside its dictionaries
             yield batch.select(names)
 
-    return _Table(parquet.schema_arrow, lambda: not parquet.metadata.num_rows, batches)
+    return _Opened(parquet.schema_arrow, lambda: not parquet.metadata.num_rows, batches)
 
 
-def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: str) -> _Table:
+def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: str) -> _Opened:
     """Return the table in an open CSV file; `types` are Arrow types of columns by name."""
     reader = pa_csv.open_csv(
         pa.CompressedInputStream(file, source.compression) if source.compression else file,
@@ -176,12 +176,12 @@ def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: st
         pa_csv.ParseOptions(delimiter=delimiter),
         pa_csv.ConvertOptions(column_types={**dict.fromkeys(NAMES, pa.string()), **types}),
     )
-    return _Table(
+    return _Opened(
         reader.schema, lambda: not any(map(len, reader)), lambda names: (batch.select(names) for batch in reader)
     )
 
 
-_OPENERS: Mapping[str, Callable[..., _Table]] = {
+_OPENERS: Mapping[str, Callable[..., _Opened]] = {
     PARQUET.name: _open_parquet,
     CSV.name: partial(_open_csv, delimiter=","),
     TSV.name: partial(_open_csv, delimiter="\t"),

@@ -15,6 +15,7 @@ from daskw2v.phrases.score import SCORINGS
 from daskw2v.sampling.hierarchy import RULES
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
+from tests.support.refusals import refusal
 
 FIELDS = {**known_fields(Params), **known_fields(Resources)}
 KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS, "input": INPUTS}
@@ -68,5 +69,5 @@ def test_refuse_unread__names_value_readers_and_remedy():
 @pytest.mark.parametrize("cls", [Params, Resources])
 @pytest.mark.parametrize("kind", KINDS)
 def test_refuse_unread__passes_defaults(cls, kind):
-    for name in KINDS[kind]:
-        refuse_unread(cls(), kind, name, KINDS[kind])
+    refusals = {name: refusal(refuse_unread, cls(), kind, name, KINDS[kind]) for name in KINDS[kind]}
+    assert refusals == dict.fromkeys(KINDS[kind])

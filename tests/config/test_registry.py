@@ -106,5 +106,6 @@ def test_find__refuses_a_name_that_two_distributions_add(rules, install):
 
 def test_import__loads_no_plug_in(install, tmp_path):
     install("some-rules", "median", "rules_of_import:RULE", "raise SystemExit('loaded')")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import daskw2v, daskw2v.cli"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import daskw2v, daskw2v.cli; "
+    code += "print('rules_of_import' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,7 +138,10 @@ def test_launch__of_few_warps_is_no_reason_to_warn():
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
     dispatcher = import_module("numba.cuda.dispatcher")
     import_module("daskw2v.kernels.cuda.warp")
-    dispatcher._LaunchConfiguration(None, (1, 1, 1), (32, 1, 1), 0, 0)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        dispatcher._LaunchConfiguration(None, (1, 1, 1), (32, 1, 1), 0, 0)
+    assert [str(warning.message) for warning in warned] == []
 
 
 class OfRoom:

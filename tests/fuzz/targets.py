@@ -8,12 +8,10 @@ import gzip
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from daskw2v.errors import Daskw2vError
 from daskw2v.store.storage import Store
 from tests.fuzz import files
 from tests.fuzz.fields import Fields
@@ -32,6 +30,7 @@ from tests.fuzz.folders import (
     write_models,
     write_stages,
 )
+from tests.support.refusals import refusal
 
 _SEEDS = 7  # of a structure, of the changes of all its fields
 
@@ -43,10 +42,9 @@ class Target:
     run: Callable[[bytes], object]
     seeds: Callable[[], list[bytes]]
 
-    def __call__(self, data: bytes) -> None:
-        """Run; errors of the package are what hostile input should end in."""
-        with suppress(Daskw2vError):
-            self.run(data)
+    def __call__(self, data: bytes) -> str | None:
+        """Run; return the problem of the package's error, which hostile input should end in, or None."""
+        return refusal(self.run, data)
 
 
 _written: list[Path] = []

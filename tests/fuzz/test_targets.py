@@ -24,8 +24,9 @@ def _folders():
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", TARGETS)
 def test_seed__is_read(name):
-    for seed in TARGETS[name].seeds():
-        TARGETS[name](seed)
+    problems = [TARGETS[name](seed) for seed in TARGETS[name].seeds()]
+    assert None in problems or name in STRUCTURES  # whose seeds are changes of fields
+    assert "" not in problems
 
 
 @pytest.mark.slow
@@ -37,7 +38,7 @@ def test_mutation__ends_in_an_error_of_ours_or_is_read(name, data):
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(seed)))
         seed[place : place + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
-    TARGETS[name](bytes(seed))
+    assert TARGETS[name](bytes(seed)) != ""
 
 
 @pytest.mark.slow
@@ -45,14 +46,14 @@ def test_mutation__ends_in_an_error_of_ours_or_is_read(name, data):
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_bytes__end_in_an_error_of_ours_or_are_read(name, content):
-    TARGETS[name](content)
+    assert TARGETS[name](content) != ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_field__of_any_value_ends_in_an_error_of_ours_or_is_read(name):
     for change in random.Random(1).sample(fields_of(name).every(), 150):
-        TARGETS[name](change)
+        assert TARGETS[name](change) != ""
 
 
 # Smallest inputs of what the fuzzers found: the seed, where it was changed, and to what
@@ -67,4 +68,4 @@ def test_field__of_any_value_ends_in_an_error_of_ours_or_is_read(name):
 def test_finding__stays_mended(name, seed, place, byte):
     content = bytearray(TARGETS[name].seeds()[seed])
     content[place : place + 1] = byte
-    TARGETS[name](bytes(content))
+    assert TARGETS[name](bytes(content)) != ""

@@ -12,13 +12,14 @@ from daskw2v.objectives.registry import (
     settle_params,
     start_alpha,
 )
+from tests.support.refusals import refusal
 
 ALL = sorted(OBJECTIVES)
 
 
 @pytest.mark.parametrize("objective", ALL)
 def test_check_options__accepts_defaults(objective):
-    check_options(Params(objective=objective))
+    assert refusal(check_options, Params(objective=objective)) is None
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,9 @@ def test_check_options__accepts_defaults(objective):
     ],
 )
 def test_check_options__accepts_options_of_the_objective(objective, options):
-    check_options(Params(objective=objective, **options))
+    params = Params(objective=objective, **options)
+    assert refusal(check_options, params) is None
+    assert params.flat().items() >= options.items()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_force__skips_what_was_deleted_meanwhile(tmp_path, forced):
         write_array((work / "a").create_group(), "x", np.arange(n), 1)
         (work / "a").remove()
         durability.force_files()
+    assert not [path for path in forced if path.startswith(f"{tmp_path}/a/")]
 
 
 def test_force__fails_for_all_that_were_at_work_and_for_nobody_later(tmp_path, broken):

@@ -154,6 +154,8 @@ def test_lease__whose_file_is_damaged_stays_its_holders_who_writes_it_again(work
         while newest_or_none(work, "run") is None:
             time.sleep(0.01)
         held.token.check()
+        assert len(held_leases(work)) == 1
+    assert held_leases(work) == []
 
 
 def newest_or_none(work, name):

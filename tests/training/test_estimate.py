@@ -27,6 +27,7 @@ from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.sizes.text import Text, guess_text, known_text
 from daskw2v.training.sizes.workers import Workers
 from daskw2v.vocabulary.count import build_vocabulary
+from tests.support.refusals import refusal
 
 GB = 1 << 30
 RUNS = {
@@ -275,10 +276,10 @@ def test_check_training__offers_no_rotation_where_there_is_none():
 @pytest.mark.parametrize("limit", [None, 0, 100 * GB])
 def test_checks__refuse_nothing_that_fits(limit, tmp_path):
     for params in RUNS.values():
-        check_training(Cluster(limit, threads=4, n=3), params, Resources(), TEXT)
+        assert refusal(check_training, Cluster(limit, threads=4, n=3), params, Resources(), TEXT) is None
     # Files that do not exist: they need not be looked at
-    sources = [Source("nowhere.txt", 4 * GB, "", "text", None)]
-    check_encoding(Cluster(limit, threads=4), sources, Store(str(tmp_path)), Params(), Resources())
+    sources, store = [Source("nowhere.txt", 4 * GB, "", "text", None)], Store(str(tmp_path))
+    assert refusal(check_encoding, Cluster(limit, threads=4), sources, store, Params(), Resources()) is None
 
 
 def test_check_encoding__refuses_blocks_that_cannot_fit(tmp_path):
@@ -291,8 +292,8 @@ def test_check_encoding__refuses_blocks_that_cannot_fit(tmp_path):
 
 
 def test_check_encoding__lets_small_files_pass_whatever_the_block(file, tmp_path):
-    resources = Resources(block_size="1 GiB")
-    check_encoding(Cluster(GB, threads=2), find_sources(file), Store(str(tmp_path / "work")), Params(), resources)
+    store, resources = Store(str(tmp_path / "work")), Resources(block_size="1 GiB")
+    assert refusal(check_encoding, Cluster(GB, threads=2), find_sources(file), store, Params(), resources) is None
 
 
 def test_check_encoding__asks_nothing_of_text_that_is_read_already(client, file, tmp_path):

@@ -15,6 +15,7 @@ from daskw2v import Params, Resources, Walks
 from daskw2v.cluster.connecting import refuse_remote_workers
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
 from daskw2v.training.request import apply_keywords
+from tests.support.refusals import refusal
 
 SMALL = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
 
@@ -156,7 +157,7 @@ def test_temporary_work__is_refused_where_workers_may_not_see_it(text, temporary
     ],
 )
 def test_check_here__takes_a_cluster_of_this_machine(resources):
-    refuse_remote_workers(None, resources, "", "")
+    assert refusal(refuse_remote_workers, None, resources, "", "") is None
 
 
 def test_check_here__checks_the_client():

@@ -151,6 +151,9 @@ def test_merge__changes_no_argument():
         joined.total.flags.writeable = False
         for changes in (projected, [part, part], [joined]):
             merge_block(rule, base, changes, training)
+    expected = [BASE, *(delta.bits for delta in deltas_of(BASE, ONE, TWO))]
+    for argument, value in zip(arguments, expected, strict=True):
+        np.testing.assert_array_equal(argument, value)
 
 
 def test_delta__of_changed_rows_is_that_of_all_rows():

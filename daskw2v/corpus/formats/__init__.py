@@ -18,7 +18,7 @@ from daskw2v.corpus.formats.orc import ORC
 from daskw2v.corpus.formats.parquet import PARQUET
 from daskw2v.corpus.formats.text import TEXT
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
+from daskw2v.corpus.pieces import Piece, ReadReport
 from daskw2v.corpus.tokenizers import Tokenizer, tokenize
 from daskw2v.store.retries import TIMEOUT
 
@@ -34,7 +34,7 @@ def find_format(name: str) -> Format:
 
 
 def check_formats(names: Iterable[str], params: Params) -> None:
-    """Refuse fields of Params that no format of the given names reads.
+    """Refuse fields of Params that none of the named formats reads.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read_block(
     report: ReadReport,
     timeout: float = TIMEOUT,
     also: Mapping[str, Any] = MappingProxyType({}),
-) -> Iterator[RawText | Tokens]:
+) -> Iterator[Piece]:
     """Read the sentences of a block of text in pieces of 128 KiB, or up to 4 MiB for longer lines.
 
     A line belongs to the block in which it starts. A line of plain text may be larger than memory, since its pieces
@@ -89,7 +89,7 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, holds no text by its first bytes, or is invalid in strict
+        If the file changed since it was listed, is damaged, holds no text by its first bytes, or is invalid in strict
         mode; if a line of JSONL or a word is too long; if the tokenizer fails.
     """
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))

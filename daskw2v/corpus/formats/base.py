@@ -6,11 +6,11 @@ from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.invalid import FIRST, refuse_no_text
-from daskw2v.corpus.pieces import RawText, Tokens
+from daskw2v.corpus.pieces import Piece
 from daskw2v.errors import InputError
 
 CutFile = Callable[[Source, int, Mapping[str, Any], float], list[TextBlock]]
-ReadBlock = Callable[..., Iterator[RawText | Tokens]]
+ReadBlock = Callable[..., Iterator[Piece]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,5 @@ def cut_bytes(source: Source, block_bytes: int, storage_options: Mapping[str, An
 
 def empty_file_error(source: Source, kind: str) -> InputError:
     """Return the error for an empty file of a kind, such as "CSV" or "gzip", that has no empty files."""
-    return InputError(
-        f"{source.url} is cut short: it is empty, which no {kind} file is.", "Write the file again, or leave it out."
-    )
+    problem = f"{source.url} is cut short: it is empty, which no {kind} file is."
+    return InputError(problem, "Write the file again, or leave it out.")

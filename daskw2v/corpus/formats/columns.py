@@ -1,4 +1,4 @@
-"""Columns of text, of lists of tokens and of weights of rows: how they are found, and read from Arrow's buffers.
+"""Columns of text, of lists of tokens and of weights of rows: how they are named, and read from Arrow's buffers.
 
 All formats of tables use this module. A path such as doc.body leads to a nested column, in an object of JSON or a
 struct of Arrow. A weight is an integer in a further column: how often a row's text counts.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats.base import Format, empty_file_error
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, make_tokens, offsets_from
+from daskw2v.corpus.pieces import Piece, RawText, Tokens, make_tokens, offsets_from
 from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -48,9 +48,8 @@ def converting_arrow_errors(title: str, url: str) -> Iterator[None]:
             "Write the file again with smaller row groups, record batches or stripes, or leave it out.",
         ) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{url} cannot be read as {title} ({error}).", "Write the file again, or leave it out."
-        ) from error
+        problem = f"{url} cannot be read as {title} ({error})."
+        raise InputError(problem, "Write the file again, or leave it out.") from error
 
 
 def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
@@ -175,7 +174,7 @@ def table_format(
 
     def read(
         file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
-    ) -> Iterator[RawText | Tokens]:
+    ) -> Iterator[Piece]:
         """Read a block, as `Format.read` does."""
         url = block.source.url
         with converting_arrow_errors(title, url):
@@ -361,9 +360,8 @@ def _make_decodable(array: Any) -> Any:
 
 def _no_text_error(column: str, url: str, kind: Any, remedy: str) -> InputError:
     """Return the error for a column whose Arrow type is neither text nor lists of tokens."""
-    return InputError(
-        f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers.", remedy
-    )
+    problem = f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers."
+    return InputError(problem, remedy)
 
 
 def get_column(batch: Any, path: list[str]) -> Any:
@@ -387,9 +385,7 @@ def get_checked_column(batch: Any, path: list[str]) -> Any:
     return array
 
 
-def read_arrays(
-    arrays: Iterable[Any], location: str, policy: InvalidInput, tokenizer: Tokenizer
-) -> Iterator[RawText | Tokens]:
+def read_arrays(arrays: Iterable[Any], location: str, policy: InvalidInput, tokenizer: Tokenizer) -> Iterator[Piece]:
     """Yield the sentences of a column: the lines of a column of texts, or the lists of a column of lists.
 
     Nulls, in the column or in its lists, and empty tokens are skipped.
@@ -412,7 +408,7 @@ def read_arrays(
     for array in arrays:
         offset = policy.report.bytes_read - before
         if is_list(array.type):
-            piece: RawText | Tokens = _read_lists(array, location, offset, policy)
+            piece: Piece = _read_lists(array, location, offset, policy)
         else:
             piece = _read_texts(array, location, offset, policy, tokenizer)
         if isinstance(piece, RawText) or len(piece.starts):
@@ -491,7 +487,7 @@ def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return data[first:last], offsets - first
 
 
-def _read_texts(array: Any, location: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
+def _read_texts(array: Any, location: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> Piece:
     """Return the texts of a `large_string` array as text or tokens; `offset` is the number of bytes before it."""
     strings = array.fill_null("")
     empty, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))

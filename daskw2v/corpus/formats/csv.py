@@ -11,7 +11,7 @@ from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, empty_file_error
 from daskw2v.corpus.formats.columns import converting_arrow_errors, cut_slices, find_columns, get_column, read_arrays
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
-from daskw2v.corpus.pieces import RawText, Tokens
+from daskw2v.corpus.pieces import Piece
 from daskw2v.corpus.streams import CHUNK, read_file_chunks
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -40,7 +40,7 @@ class _Stream(io.RawIOBase):
         return size
 
 
-class Table:
+class CsvTable:
     """An open table of CSV: its header, and its rows.
 
     Parameters
@@ -83,7 +83,7 @@ class Table:
         return "skip"
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the columns of given names as strings, as they are written, in record batches of bounded size.
+        """Yield the named columns as strings, as they are written, in record batches of bounded size.
 
         Raises
         ------
@@ -126,7 +126,7 @@ def _read(
     default_delimiter: str,
     delimiter: str | None = None,
     weight: str | None = None,
-) -> Iterator[RawText | Tokens]:
+) -> Iterator[Piece]:
     """Read a column of text, whose lines are sentences. A row may have 16 MiB.
 
     Parameters
@@ -142,7 +142,7 @@ def _read(
     """
     source = block.source
     with converting_arrow_errors(_TITLE, source.url):
-        table = Table(file, source, delimiter or default_delimiter, policy.skip)
+        table = CsvTable(file, source, delimiter or default_delimiter, policy.skip)
         columns = find_columns(table.schema, column, weight, source.url)
         for part in cut_slices(table.batches(columns.names)):
             location = f"{source.url}, column {column!r} from row {table.n_rows + 1} on,"

@@ -10,7 +10,7 @@ from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.formats.columns import NoFieldError, find_field, is_weight
 from daskw2v.corpus.formats.text import read_text_pieces
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, make_tokens
+from daskw2v.corpus.pieces import Piece, RawText, make_tokens
 from daskw2v.corpus.streams import batched, with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 
@@ -20,7 +20,7 @@ _RECORD = 64  # characters that a list of tokens counts as, besides those of its
 
 def _read(
     file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
-) -> Iterator[RawText | Tokens]:
+) -> Iterator[Piece]:
     """Read the records of a block as `Format.read` does; `weight` is the key of the records' weights."""
     for offset, data in read_text_pieces(file, block, policy.report, whole_lines=True):
         policy.report.count_lines(data)

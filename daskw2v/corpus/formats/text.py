@@ -3,18 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from daskw2v.corpus import streams
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
-from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
-from daskw2v.corpus.streams import (
-    NO_SEPARATORS,
-    chunks_with_newlines,
-    cut_pieces,
-    decompressed,
-    find_line_start,
-    read_line_chunks,
-)
+from daskw2v.corpus.pieces import Piece, ReadReport, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
@@ -22,9 +15,7 @@ _BOM = b"\xef\xbb\xbf"
 LONGEST_PART = 1 << 26  # maximum bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
 
 
-def _read(
-    file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer
-) -> Iterator[RawText | Tokens]:
+def _read(file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer) -> Iterator[Piece]:
     """Read the lines of a block as `Format.read` does; text has no columns."""
     for offset, data in read_text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
@@ -58,14 +49,14 @@ def read_text_pieces(
     """
     first, source = 0, block.source
     if source.compression:
-        chunks = chunks_with_newlines(decompressed(file, source.compression, source.url))
+        chunks = streams.chunks_with_newlines(streams.decompressed(file, source.compression, source.url))
     else:
-        first = find_line_start(file, block.start, block.stop)
+        first = streams.find_line_start(file, block.start, block.stop)
         if first >= block.stop:
             return
-        chunks = read_line_chunks(file, first, block.stop)
+        chunks = streams.read_line_chunks(file, first, block.stop)
     chunks = _check_lengths(chunks, source.url, report, whole_lines=whole_lines)
-    for offset, data in cut_pieces(chunks, first, whole_lines=whole_lines):
+    for offset, data in streams.cut_pieces(chunks, first, whole_lines=whole_lines):
         if offset == 0:
             refuse_no_text(data, source.url)
         if offset == 0 and data.startswith(_BOM):
@@ -81,13 +72,11 @@ def _check_lengths(chunks: Iterable[bytes], url: str, report: ReadReport, *, who
     """
     length = 0  # of the line or word that a chunk ends in
     for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(NO_SEPARATORS))
+        cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(streams.NO_SEPARATORS))
         length = len(chunk) - cut + (0 if cut else length)
         if length > LONGEST_PART:
-            raise InputError(
-                f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
-                "Cut it, or leave the file out: it may not be text.",
-            )
+            problem = f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes."
+            raise InputError(problem, "Cut it, or leave the file out: it may not be text.")
         report.bytes_read += len(chunk)
         yield chunk
 
