@@ -17,6 +17,7 @@ from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
+INPUT, OUTPUT = TABLES = "input", "output"  # names of the tables of all objectives
 NOT_FROZEN = np.zeros(0, np.uint8)
 WORDS = np.zeros(0, np.int32)  # `Tables.inputs` where the input rows are those of words
 MOMENTS = {"sgd": 0, "adam": 2}  # number of moments that an optimizer keeps for each row

@@ -17,8 +17,7 @@ from daskw2v.training.choice import Candidate, choose, find_machines, list_candi
 from daskw2v.training.estimates.memory import Estimate, estimate
 from daskw2v.training.estimates.seconds import TERMS
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 
 
 @dataclass(frozen=True)

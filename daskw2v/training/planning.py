@@ -30,8 +30,7 @@ from daskw2v.training.estimates.check import local_workers
 from daskw2v.training.plan import Plan, alternatives, plan_memory
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request, with_table_contents
-from daskw2v.training.sizes.text import guess_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers, guess_text
 from daskw2v.vocabulary.count import find_vocabulary
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)

@@ -12,8 +12,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import Strategy
 from daskw2v.training.loop.work import Work
 from daskw2v.training.rotation.rotation import ROTATION
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 
 __all__ = ["STRATEGIES", "check_strategy", "find_strategy", "make_work", "with_strategy", "with_usable_strategies"]
 

@@ -23,10 +23,10 @@ from daskw2v.store.durability import force_files
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
-from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
+from daskw2v.training.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.start.base_settings import get_anchor, get_frozen_words
 from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.training.start.features import compose_model_rows, composed_rows, find_features, load_feature_keys

@@ -24,8 +24,7 @@ from daskw2v.training.averaging.round_schedule import max_steps
 from daskw2v.training.estimates import check
 from daskw2v.training.estimates.check import check_encoding, check_training, find_worker_kinds, local_workers
 from daskw2v.training.estimates.memory import estimate
-from daskw2v.training.sizes.text import Text, guess_text, known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, guess_text, known_text
 from daskw2v.vocabulary.count import build_vocabulary
 
 GB = 1 << 30

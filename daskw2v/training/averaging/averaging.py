@@ -32,8 +32,7 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments
-from daskw2v.training.averaging.merge import find_merge_rule
-from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
+from daskw2v.training.averaging.merge import BlockTraining, Curvatures, find_merge_rule, submit_merge
 from daskw2v.training.averaging.pulling import find_reached_rows, pull_rows, pulls_rows
 from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_totals, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends

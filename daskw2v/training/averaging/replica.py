@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
 
-from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.workers import this_worker
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import touches_per_window
-from daskw2v.training.averaging.merge import Delta, subtract_rows
+from daskw2v.training.averaging.merge import Delta, ReplicaResult, subtract_rows
 from daskw2v.training.averaging.pulling import ReachedRows, ReplicaText, make_blocks
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
@@ -169,25 +169,6 @@ class ReplicaStep(NamedTuple):
     work: ReplicaWork
     merged: tuple[int, ...] = ()
     coming: ReplicaWork | None = None
-
-
-@by_fields
-class ReplicaResult(NamedTuple):
-    """The result of a task that trains a replica.
-
-    Parameters
-    ----------
-    changes
-        The replica's changes of each block that is merged, by the block's number.
-    rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else none.
-    totals
-        The totals of each step of the task.
-    """
-
-    changes: Mapping[int, Delta]
-    rows: Sequence[Float32Array | DeviceRows]
-    totals: Sequence[TaskTotals]
 
 
 ReplicaStart = Mapping[int, Float32Array] | ReplicaResult

@@ -15,8 +15,7 @@ from daskw2v.training.averaging.pulling import FEW_POSITIONS, MAX_PULLED_SHARE
 from daskw2v.training.averaging.round_schedule import count_level_merges, max_steps, round_sizes
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.loop.work import INT, LONG, Moment, Phase, Work
-from daskw2v.training.sizes.text import Load, Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
@@ -81,7 +80,7 @@ class AveragingWork(Work):
         more. Rows of rare words are in no cache (`far_share`).
         copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then its
         changes, and the merged rows.
-        handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
+        handling: `merge.submit_merge`, each block by one thread of a worker, frequent rows in each step; also tasks.
         travel: the changes of each block go from all replicas but one to the worker that merges it, in half the bytes;
         merged rows go back. Dask trains several replicas where the blocks are, and sends less, if it expects sending to
         cost more than waiting: where tables are large against a round's text. Of a replica that pulls rows, only these

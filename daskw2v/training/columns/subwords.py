@@ -19,6 +19,7 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.workers import this_worker
 from daskw2v.errors import DamageError
 from daskw2v.models.stored.store import create_part, read_subwords, write_subwords
+from daskw2v.objectives.base import INPUT, OUTPUT
 from daskw2v.objectives.subwords.network import Alphabet, Subwords, Weights
 from daskw2v.objectives.subwords.training import (
     AdamMoments,
@@ -32,18 +33,10 @@ from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import open_subgroup, read_array, write_array
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.columns.parts import (
-    INPUT,
-    OUTPUT,
-    ColumnsContext,
-    PartRows,
-    TableOrigin,
-    WordRange,
-    make_columns,
-    open_part,
-)
+from daskw2v.training.columns.parts import ColumnsContext, PartRows, TableOrigin, WordRange, make_columns, open_part
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
@@ -195,8 +188,11 @@ def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Se
 
 
 @durable()
-def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> None:
-    """Task: write the network to a model; with `moments`, its moments and number of steps too, for a checkpoint."""
+def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> ChunkChecksums:
+    """Task: write the network to a model; with `moments`, its moments and number of steps too, for a checkpoint.
+
+    It returns no checksums: those of tables alone are kept.
+    """
     network = open_network(run, held)
     write_subwords(store, Subwords(_alphabet(run), network.weights))
     if moments:
@@ -205,6 +201,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
         for name, values in network.moments._asdict().items():
             for weight, moment in values.items():
                 write_array(group, f"{name}-{weight}", moment)
+    return {}
 
 
 def _read_network(store: Store) -> NetworkState:

@@ -17,8 +17,7 @@ from daskw2v.phrases.bigrams import BIGRAM, BUCKET_WORDS
 from daskw2v.phrases.tasks import CACHED_MAPS, PIECE
 from daskw2v.shards.dictionary import ENTRY_BYTES, capacity_for
 from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategies import make_work
 from daskw2v.vocabulary.buckets import choose_n_buckets
 from daskw2v.vocabulary.order import PIECE_TYPES

@@ -1,4 +1,4 @@
-"""The interface of a strategy: it starts runs, which `training.loop.rounds` drives round by round.
+"""The interface of a strategy: it starts runs, which `training.rounds` drives round by round.
 
 Strategies also share the totals that their tasks report, the learning rate of their schedules, and threads in the
 background.
@@ -25,8 +25,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import Device
 from daskw2v.training.loop.work import Work
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 from daskw2v.types import Float32Array, Int64Array
 
 T = TypeVar("T")

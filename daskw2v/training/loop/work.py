@@ -12,8 +12,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.text import Load, Text, estimate_load
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers, estimate_load
 
 FLOAT, INT, LONG = 4, 4, 8  # bytes
 BLOCK = 48 << 20  # bytes of rows that are being written or read, and checked

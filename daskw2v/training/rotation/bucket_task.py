@@ -17,7 +17,7 @@ from daskw2v.config.choice import Choice
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.stored.tables import read_partition, write_partition
-from daskw2v.objectives.base import is_finite
+from daskw2v.objectives.base import INPUT, OUTPUT, is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.weights import PartitionCounts
@@ -42,7 +42,6 @@ from daskw2v.training.start.initial_rows import make_initial_rows
 from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-INPUT, OUTPUT = "input", "output"
 BFLOAT16 = "bfloat16"  # of `Rotation.sent_dtype`
 
 

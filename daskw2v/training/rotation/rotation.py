@@ -26,6 +26,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
 from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
+from daskw2v.objectives.base import INPUT, OUTPUT
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import BucketArguments, HeldPairs, SkipGrams, build_skipgrams, submit_pairs
@@ -42,23 +43,13 @@ from daskw2v.training.loop.strategy import (
     rounds_until_needed,
     run_in_background,
 )
-from daskw2v.training.rotation import pass_tasks
-from daskw2v.training.rotation.bucket_task import (
-    INPUT,
-    OUTPUT,
-    HeldPartition,
-    PartitionOrigin,
-    RotationContext,
-    join_partitions,
-    pick_partition,
-    save_partitions,
-)
+from daskw2v.training.rotation import bucket_task, pass_tasks
+from daskw2v.training.rotation.bucket_task import HeldPartition, PartitionOrigin, RotationContext
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.rotation.pass_tasks import PassTasks, PassWork, TrainedStep
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, candidate_settings, passes_ahead
-from daskw2v.training.sizes.text import known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers, known_text
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
@@ -198,7 +189,8 @@ class RotationRun:
         """
         if step.input is None or step.output is None:
             return None
-        pick, join = partial(pick_partition, self._context), partial(join_partitions, self._context)
+        pick = partial(bucket_task.pick_partition, self._context)
+        join = partial(bucket_task.join_partitions, self._context)
         return {
             table: TableParts(held, partial(pick, table), partial(join, table) if self._fits.model else None)
             for table, held in ((INPUT, step.input), (OUTPUT, step.output))
@@ -214,11 +206,11 @@ class RotationRun:
         vocabulary, width = self._context.run.vocabulary, self._params.vector_size
         tables, n = {INPUT: self._tasks.input, OUTPUT: self._tasks.output}, self._context.partitions.n
         create_model(model, dict.fromkeys(tables, (vocabulary.size, width)), rows_per_block(width), n)
-        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
         max_partitions = max(1, _WRITE_BYTES * n // (4 * vocabulary.size * width))
+        save, key = partial(self._client.submit, bucket_task.save_partitions, model, retries=2), uuid.uuid4().hex
         writes = [
-            submit(save_partitions, model, name, held, self._context, key=f"{key}-{name}-{min(held)}", retries=2)
-            for name, partitions in tables.items()
+            save(table, held, self._context, key=f"save-{key}-{table}-{min(held)}")
+            for table, partitions in tables.items()
             for held in _group_by_holder(partitions, max_partitions)
         ]
         finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])

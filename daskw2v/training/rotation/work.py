@@ -18,8 +18,7 @@ from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, sli
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import fits_one_task, group_size, max_passes_of_threads, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.text import Load, Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 

@@ -15,8 +15,7 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
-from daskw2v.training.devices.gpu import CudaPartitionTrainer
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.gpu import CudaPartitionTrainer, GpuRows
 from daskw2v.training.devices.settings import Cuda
 from tests.support.gpu_memory import context_of
 
