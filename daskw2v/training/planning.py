@@ -90,11 +90,9 @@ def plan(
         return _guess_plan(request, sources, kinds, machines)
     trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, kinds)
     why = why if run.choice is None else run.choice["why"]
-    named = replace(run, params=chosen)
-    memory = plan_memory(chosen, run.resources, run.sizes, kinds)
-    return Plan(
-        inputs, chosen, run.resources, tuple(sources), run.sizes, (), memory, trainings, why, machines, named.name
-    )
+    memory, name = plan_memory(chosen, run.resources, run.sizes, kinds), replace(run, params=chosen).name
+    described = inputs, chosen, run.resources, tuple(sources), run.sizes
+    return Plan(*described, (), memory, trainings, why, machines, name)
 
 
 def estimate(

@@ -14,8 +14,6 @@ from daskw2v.training.loop.work import Work
 from daskw2v.training.rotation.rotation import ROTATION
 from daskw2v.training.sizes import Text, Workers
 
-__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "make_work", "with_strategy", "with_usable_strategies"]
-
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
 )

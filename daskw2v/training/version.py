@@ -230,11 +230,8 @@ def _worker_facts(result: TrainingResult, before: dict[str, Usage], after: dict[
         share, last = result.shares.get(address, WorkerShare()), after.get(address)
         first = before.get(address, Usage(0, 0, 0, 0.0))
         rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
-        row: dict[str, Any] = {
-            "worker": str(number),
-            "words_per_second": round(rate),
-            "seconds": round(share.seconds, 3),
-        }
+        speed = {"words_per_second": round(rate), "seconds": round(share.seconds, 3)}
+        row: dict[str, Any] = {"worker": str(number), **speed}
         if last is not None:
             row |= {"threads": last.threads, "peak_memory": last.peak_memory, "sent": last.sent - first.sent}
             row["processor_seconds"] = round(last.processor_seconds - first.processor_seconds, 3)

@@ -38,7 +38,7 @@ from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
-from daskw2v.training.devices import Threads, find_device, find_device_trainers, make_threads
+from daskw2v.training.devices import Threads, find_device, find_device_trainers
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.loop.strategy import (
     ModelRows,
@@ -48,15 +48,7 @@ from daskw2v.training.loop.strategy import (
     check_rounds,
     rounds_until_needed,
 )
-from daskw2v.training.start.blocks import (
-    TableBlock,
-    cut_tables,
-    initial_block,
-    join_blocks,
-    load_blocks,
-    pick_block,
-    save_blocks,
-)
+from daskw2v.training.start.blocks import TableBlock, cut_tables, join_blocks, pick_block, save_blocks, submit_blocks
 from daskw2v.training.start.features import count_table_rows
 
 _HOGWILD = "{} train each replica without locks: fast, but not reproducible to the last bit (one thread of a CPU is)"
@@ -104,11 +96,9 @@ class AveragingRun:
         tables = count_table_rows(self._run)
         cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
         blocks, self._final, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
-        if checkpoint is None:
-            self._blocks = _initial_blocks(self._client, self._run, blocks, key)
-            return
-        check_rounds(checkpoint, manifest, len(self))
-        self._blocks = load_blocks(self._client, checkpoint, blocks, key)
+        if checkpoint is not None:
+            check_rounds(checkpoint, manifest, len(self))
+        self._blocks = submit_blocks(self._client, self._run, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:
         """Return whether a model exists before the round of this number: it does before the first round of a task."""
@@ -370,18 +360,10 @@ def _start(
 ) -> AveragingRun:
     """Start or resume a run, as `StartRun` says; report training without locks to the listener."""
     trainers = find_device_trainers(client, run.device)
-    threads = make_threads(task_threads(trainers.list_threads(), run.params, resources), resources)
+    threads = Threads(task_threads(trainers.list_threads(), run.params, resources), resources.device)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(sharing)))
     return AveragingRun(client, run, folder, length, trainers, threads)
-
-
-def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key: str) -> dict[TableBlock, Future]:
-    """Submit the making of the initial rows of blocks; return their futures."""
-    return {
-        block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
-        for block in blocks
-    }
 
 
 def _check(params: Params) -> None:
@@ -414,13 +396,5 @@ AVERAGING = Strategy(
     tried=candidate_settings,
     check=_check,
     describe_run=_describe_run,
-    honours=(
-        "frozen_words",
-        "maxn",
-        "features",
-        "prefix_sizes",
-        "market_negative",
-        "hot_rows",
-        "max_in_flight",
-    ),
+    honours=("frozen_words", "maxn", "features", "prefix_sizes", "market_negative", "hot_rows", "max_in_flight"),
 )

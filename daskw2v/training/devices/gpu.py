@@ -393,17 +393,18 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         return table
 
     @_on_its_gpu
-    def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+    def leave(self, table: str, number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return the trained rows of a partition, which may stay on the GPU, as `PartitionTrainer.leave` does."""
         if not stays or not self._has_room:
-            return super()._leave(tables, number, stays=stays)
-        table = tables.pop(number)
-        rows = GpuRows(table, (len(table) // self._width, self._params.vector_size), self.gpu)
-        return rows, self._are_finite([table])
+            return super().leave(table, number, stays=stays)
+        rows = self._partitions[table].pop(number)
+        shape = len(rows) // self._width, self._params.vector_size
+        return GpuRows(rows, shape, self.gpu), self._are_finite([rows])
 
     @cached_property
     def _has_room(self) -> bool:
         """Whether the next task has enough memory on the GPU if these partitions stay there."""
-        size = sum(table.nbytes for tables in (self._inputs, self._outputs) for table in list(tables.values()))
+        size = sum(table.nbytes for tables in self._partitions.values() for table in list(tables.values()))
         return bool(_free_bytes(self.gpu) >= 2 * size)
 
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:

@@ -170,28 +170,21 @@ class StrategyRun(Protocol):
         The strategy's word for a round: "round" or "pass".
     trained
         The strategy's word for what one task trains, for errors: "replica", "partition", "part".
-    ahead
-        Number of rounds that are submitted before the first of them is waited for.
     threads
         Number of threads of a training task.
     facts
         Other facts for the model's manifest, as JSON types.
+    ahead
+        Number of rounds that are submitted before the first of them is waited for.
     """
 
-    @property
-    def unit(self) -> str: ...  # noqa: D102 (above)
+    unit: str
+    trained: str
+    threads: int
+    facts: dict[str, Any]
 
     @property
-    def trained(self) -> str: ...  # noqa: D102
-
-    @property
-    def ahead(self) -> int: ...  # noqa: D102
-
-    @property
-    def threads(self) -> int: ...  # noqa: D102
-
-    @property
-    def facts(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def ahead(self) -> int: ...  # noqa: D102 (above)
 
     def __len__(self) -> int:
         """Return the number of rounds."""

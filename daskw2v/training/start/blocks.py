@@ -93,10 +93,17 @@ def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Chu
     return stored.write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
 
-def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:
-    """Return the futures of blocks that are read from a folder; Dask needs no earlier task to compute them again."""
+def submit_blocks(
+    client: Client, run: Run, store: Store | None, blocks: Iterable[TableBlock], key: str
+) -> dict[TableBlock, Future]:
+    """Return the futures of blocks that are read from a folder, or of blocks before training for None.
+
+    Dask needs no earlier task to compute them again.
+    """
+    job = initial_block, run, "initial", 0
+    task, source, name, retries = job if store is None else (load_block, store, "load", 2)
     return {
-        block: client.submit(load_block, store, block, key=f"load-{key}-{block.table}-{block.start}", retries=2)
+        block: client.submit(task, source, block, key=f"{name}-{key}-{block.table}-{block.start}", retries=retries)
         for block in blocks
     }
 
