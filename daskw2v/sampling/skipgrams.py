@@ -213,9 +213,8 @@ def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, s
         return stored
     stage = OpenStage(folder, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(arguments, stretch)
-    written = stage.map(
-        "deal", _write_piece, [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
-    )
+    jobs = [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
+    written = stage.map("deal", _write_piece, jobs)
     partitions, attempts = arguments.partitions, tuple(piece["attempt"] for piece in written)
     totals = (sum(piece[name] for piece in written) for name in ("words", _PAIRS, _NOISE))
     dtype = pair_type(partitions.max_size).name
@@ -269,9 +268,8 @@ def distribute_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[int,
     """
     segment, words, windows = read_text(arguments.run, *stretch)
     text = segment, stretch.start, stretch.stop, windows, arguments.partitions
-    return words, [
-        distribute_pairs(*text, noise, arguments.n_groups) for noise in _list_kinds(arguments, stretch.epoch)
-    ]
+    kinds = _list_kinds(arguments, stretch.epoch)
+    return words, [distribute_pairs(*text, noise, arguments.n_groups) for noise in kinds]
 
 
 def _list_kinds(arguments: BucketArguments, epoch: int) -> list[Noise | None]:

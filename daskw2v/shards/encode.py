@@ -301,9 +301,8 @@ def encode_sources(
     asked = corpus_identity(sources, params)
     folder = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     stage = Stage(store, folder, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
-    return stage.make(
-        partial(find_corpus, sources, store, params), partial(_build, asked, sources, store, params, resources)
-    )
+    build = partial(_build, asked, sources, store, params, resources)
+    return stage.make(partial(find_corpus, sources, store, params), build)
 
 
 def _build(

@@ -229,9 +229,8 @@ class Subwords:
         alphabet = Alphabet("".join(map(chr, characters)), length)
         weights = {name: read_array(group, name) for name in weight_shapes(widths, 0, 0, 0, 0)}
         filters = weights["output"].shape[0] // len(widths)
-        shapes = weight_shapes(
-            widths, len(alphabet), weights["characters"].shape[-1], filters, weights["output"].shape[-1]
-        )
+        character_size, vector_size = weights["characters"].shape[-1], weights["output"].shape[-1]
+        shapes = weight_shapes(widths, len(alphabet), character_size, filters, vector_size)
         for name, values in weights.items():
             if values.shape != shapes[name] or values.dtype != np.float32:
                 raise _damaged(group, f"{name} is {values.dtype} of shape {values.shape}, not float32 {shapes[name]}")

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Any
 
 from distributed import Client, Future
@@ -34,7 +35,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments
 from daskw2v.training.averaging.merge import BlockTraining, Curvatures, find_merge_rule, submit_merge
 from daskw2v.training.averaging.pulling import find_reached_rows, pull_rows, pulls_rows
-from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_totals, make_replica, train_replica
+from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
@@ -222,7 +223,7 @@ class AveragingRun:
             key=f"train-{key}-{replica.number}",
             **replica.options,
         )
-        replica.totals = self._client.submit(get_totals, trained, key=f"totals-{trained.key}")
+        replica.totals = self._client.submit(attrgetter("totals"), trained, key=f"totals-{trained.key}")
         return trained
 
     def _reports(

@@ -256,11 +256,6 @@ def _task_totals(replica: Replica, text_totals: TextTotals, clock: TaskClock) ->
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 
 
-def get_totals(result: ReplicaResult) -> Sequence[TaskTotals]:
-    """Task: return the totals of each step of a task that trained a replica."""
-    return result.totals
-
-
 def get_block_rows(result: ReplicaResult, number: int) -> Float32Array | DeviceRows:
     """Task: return the rows of the block of this number, from the result of the only replica of a round."""
     return result.rows[number]

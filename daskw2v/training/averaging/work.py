@@ -56,9 +56,8 @@ class AveragingWork(Work):
         }
         # Tables are copied out one after the other; rows that fill complete cache lines are returned without a copy
         copied = 0.0 if self.copies == self.tables else max(self.table_bytes.values())
-        yield Moment(
-            {**kept, "tables of replicas": self.copies, "rows taken out of them": copied, "text": read}, device
-        )
+        tables = {"tables of replicas": self.copies, "rows taken out of them": copied}
+        yield Moment({**kept, **tables, "text": read}, device)
         if several:
             # Replicas stay on their workers until a round ends, and so do all merged rows that they got. Merged rows
             # replace the changes that were merged, except for a few blocks; changes have half the bytes
@@ -92,9 +91,8 @@ class AveragingWork(Work):
         sizes, block = round_sizes(self.params, self.text.words, load.types), rows_per_block(d)
         rounds, steps = self.params.epochs * sizes.rounds, sizes.steps
         merging = count_level_merges(self.params, load.types, steps if several else 1)
-        merged = (
-            sum(rows * times for rows, times in merging) / load.types
-        )  # in the steps of a round: times that all rows are
+        # In the steps of a round: times that all rows are
+        merged = sum(rows * times for rows, times in merging) / load.types
         merges = sum(2 * math.ceil(rows / block) * (1 + times) for rows, times in merging)  # of blocks in a round
         share = pulled_share(load, load.words / (rounds * n), block) if several else 1.0
         reads, far, all_threads = (2 if share < 1 else 1), far_share(load, d), n * self.threads

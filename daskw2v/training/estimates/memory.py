@@ -190,15 +190,11 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
     shard = shard_types * (_SPEC + LETTERS)
     growing = {"merged dictionary": _growing_dictionary_bytes(slots), "a shard's words": shard, **index}
     # Words exist twice, once with padding, and codes
-    merging = {
-        "merged dictionary": _dictionary_bytes(slots, types),
-        "a shard's words": shard + INT * shard_types,
-        **index,
-    }
+    merging = {"merged dictionary": _dictionary_bytes(slots, types), "a shard's words": shard + INT * shard_types}
     tasks, pieces = min(workers.threads, buckets), min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
     return _stage(
         "vocabulary",
-        *(_multiply(tasks, sizes) for sizes in (merging, growing, {**_sorting_sizes(types), **index})),
+        *(_multiply(tasks, sizes) for sizes in ({**merging, **index}, growing, {**_sorting_sizes(types), **index})),
         _multiply(pieces, _sorting_sizes(min(PIECE_TYPES, text.vocabulary))),
     )
 

@@ -105,9 +105,8 @@ class Work(ABC):
         yield Moment({"model": self.tables / self.workers.n, "rows written or checked": rows})
         if any(self.resources.eval_sets.values()):
             words = 4 * LONG * self.text.vocabulary
-            yield Moment(
-                {"model": self.tables, "input rows in one piece": 2 * self.table_bytes["input"], "words": words}
-            )
+            rows = 2 * self.table_bytes["input"]
+            yield Moment({"model": self.tables, "input rows in one piece": rows, "words": words})
 
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training, from which the seconds are computed; none if these are not known."""

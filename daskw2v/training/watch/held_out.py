@@ -201,8 +201,7 @@ def _measure_loss(
             values[indices] = rows
         tables[table] = [SomeRows(length, reached[table].astype(np.int32), values)]
     objective = find_objective(run.params.objective.name)
-    trainer = find_device(_DEVICE).replica_trainer(
-        objective, run.params, get_prepared(run), dict, tables, Threads(1, CPU())
-    )
+    work = objective, run.params, get_prepared(run), dict, tables, Threads(1, CPU())
+    trainer = find_device(_DEVICE).replica_trainer(*work)
     totals = trainer.train(_pieces(run))
     return totals.loss / totals.examples if totals.examples else None
