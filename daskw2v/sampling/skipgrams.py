@@ -11,7 +11,7 @@ The pairs of two groups of partitions are one range of each file. Files are part
 soon deleted.
 
 `submit_pairs` writes nothing. The result of a task is cut by groups of input partitions, which stay on their workers:
-so each worker fetches its part of every piece once a pass, from the worker that has it. Dask computes the pieces of a
+so each worker fetches its part of each piece once a pass, from the worker that has it. Dask computes the pieces of a
 lost worker again: a piece is a pure function of the text.
 """
 

@@ -419,7 +419,7 @@ class Quarantine:
         return suspects
 
     def parts_of(self, keys: Iterable[str]) -> dict[str, Batch]:
-        """Return the parts, by key, of those of the batches with given keys that were split."""
+        """Return the parts, by key, of the batches with these keys that were split."""
         return {part.key: part for key in keys for part in self._split.get(key, ())}
 
     def good(self, batch: Batch) -> Iterator[Batch]:
@@ -474,7 +474,7 @@ def _measure_batches(batches: Iterable[Batch]) -> dict[str, float]:
 
 
 def _read_manifests(folder: Store, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the manifests of the batches with given keys, by key.
+    """Return the manifests of the batches with these keys, by key.
 
     Manifests that tasks return may be outdated: if a task ran twice, the run whose result Dask dropped may have written
     its manifest last.

@@ -157,7 +157,7 @@ def check_finite(subject: str, totals: Iterable[TaskTotals], alpha: float, folde
 
 
 def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Params) -> None:
-    """Raise a TrainingError if a whole run trained no pair, since no word stood beside another one.
+    """Raise a TrainingError if a run trained no pair, since no word stood beside another one.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Para
     Raises
     ------
     TrainingError
-        If no pair was trained in the whole run.
+        If no pair was trained in the run.
     """
     if any(entry["pairs"] for entry in history):
         return

@@ -149,7 +149,7 @@ def _make_watch(
 def _make_manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Return the manifest of a model; `seconds` are those of training in this call, with writing."""
+    """Return the manifest of a model; `seconds` is the time of training in this call, with writing."""
     names = ("words", "seconds", "pairs", "loss")
     words, trained_seconds, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)

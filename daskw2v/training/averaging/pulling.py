@@ -22,7 +22,7 @@ from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW_POSITIONS = 1.0  # of a replica's round, by row: with more text, a replica reaches most rows
-MAX_PULLED_SHARE = 0.5  # of the rows of a block: where a replica reaches more, it gets the whole block
+MAX_PULLED_SHARE = 0.5  # of the rows of a block: where a replica reaches more, it gets the complete block
 
 
 @by_fields

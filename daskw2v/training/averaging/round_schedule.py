@@ -151,7 +151,7 @@ class AveragingRounds:
     high. The rate falls with the progress of the run, from alpha to min_alpha, in the same way for all replicas of a
     step.
 
-    Rows of the most frequent words are merged after each step, rows of rarer words after every fourth, and so on
+    Rows of the most frequent words are merged after each step, rows of rarer words after each fourth, and so on
     (`level_ends`); all rows after the last step. Replicas drift apart by the updates that a row has between two merges,
     and rows of rare words have few.
 

@@ -2,7 +2,7 @@
 
 In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
 output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
-any number of workers gives the same bits. Between the two phases, each worker gathers the updated rows of the others.
+any number of workers gives the same bits. Between the two phases, each worker gathers the updated rows of all workers.
 Li et al. (2019) sum gradients instead.
 
 With one worker, a task trains both tables in all steps of a round. With several, a task trains one table's rows of one
@@ -131,7 +131,7 @@ class ColumnsModel:
         submit, context, takes = self.cluster.client.submit, self.cluster.context, self.cluster.trainers.task_resources
         run, step_key, outputs = context.run, f"{self.cluster.session}-{step.number}", self.rows[OUTPUT]
         for part, held in enumerate(outputs):
-            if isinstance(held, TableOrigin):  # read once, and not by every task
+            if isinstance(held, TableOrigin):  # read once, and not by each task
                 outputs[part] = submit(context.rows, OUTPUT, part, held, key=f"load-{step_key}-{part}", retries=2)
         n_tasks = sum(find_device(run.device).tasks(worker.threads) for worker in self.cluster.workers)
         all_shares, all_gradients = list[list[WordRange]](), list[Future]()

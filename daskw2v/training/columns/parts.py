@@ -1,6 +1,6 @@
 """Parts of the words: each is trained by a worker of its own, in tasks on columns of the word-context matrix.
 
-Parts are made of units, whole blocks of batches. A unit depends on the number of words alone, so that results do not
+Parts are made of units, complete blocks of batches. A unit depends on the number of words alone, so that results do not
 depend on the workers.
 """
 

@@ -118,7 +118,7 @@ def _check(
     kinds
         The kinds of workers.
     changes
-        Function from workers to changes of settings that may need less memory; the message names those that do.
+        Function from workers to changes of settings that may need less memory; the message names the ones that do.
     """
     for kind in kinds:
         stage = need(kind)

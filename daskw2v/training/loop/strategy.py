@@ -131,7 +131,7 @@ class RoundReport(NamedTuple):
     rows
         Both tables; None where they are not available, as a task goes on with them.
     words
-        Corpus words trained in this round until this report, besides those that the totals of tasks count.
+        Corpus words trained in this round until this report, besides the words that the totals of tasks count.
     facts
         More values for the history's entry of the round.
     seconds

@@ -85,7 +85,7 @@ class Work(ABC):
         if has_features(params):
             rows[FEATURES] = max_feature_rows(params, text.vocabulary)
         d = params.vector_size
-        # Bytes of the tables as Dask has them, and as kernels do: rows padded to whole cache lines
+        # Bytes of the tables as Dask has them, and as kernels do: rows padded to complete cache lines
         self.table_bytes = {name: FLOAT * n * d for name, n in rows.items()}
         self.padded_bytes = {name: FLOAT * n * padded(d) for name, n in rows.items()}
         self.tables, self.copies = sum(self.table_bytes.values()), sum(self.padded_bytes.values())

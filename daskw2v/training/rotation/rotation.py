@@ -265,7 +265,7 @@ def _pairs_folder(folder: Store, current: RotationPass) -> Store:
 
 
 def _remove_pairs(folder: Store, coming: Sequence[RotationPass]) -> None:
-    """Delete all files of pairs below the run's folder, except those of the coming passes."""
+    """Delete all files of pairs below the run's folder, except the files of the coming passes."""
     needed = {_pairs_folder(folder, each).name for each in coming}
     for name in (folder / "pairs").children():
         if name not in needed:

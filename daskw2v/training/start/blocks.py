@@ -54,7 +54,7 @@ def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] 
     vector_size
         Number of dimensions of a row.
     cuts
-        Indices of rows at which a block of each table begins, besides every block's size.
+        Indices of rows at which a block of each table begins, besides the bounds by size.
     """
     blocks, step = list[TableBlock](), rows_per_block(vector_size)
     for table, rows in tables.items():

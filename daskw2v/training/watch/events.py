@@ -270,7 +270,7 @@ class RunWatch:
     evaluation
         Evaluates rounds; None without evaluation sets.
     interval
-        Every n-th round is evaluated, and the last round; None for the last round only.
+        Each n-th round is evaluated, and the last round; None for the last round only.
     held_out
         Measures the loss on held-out text after each epoch; None if no text is held out.
     listener

@@ -115,7 +115,7 @@ class HeldOutText:
         measured = find_objective(run.params.objective.name).measured_by
         params = run.params if measured is None else run.params.replace(objective=measured.name)
         if isinstance(params.objective, TrainsPrefixes):
-            params = params.replace(prefix_sizes=())  # the loss of whole vectors
+            params = params.replace(prefix_sizes=())  # the loss of complete vectors
         self._client, self._session = client, uuid.uuid4().hex[:8]
         self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
         self._reached: Future | None = None

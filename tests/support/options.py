@@ -1,0 +1,10 @@
+from daskw2v.config.choice import is_field_read, known_settings
+from daskw2v.config.params import Params
+
+
+def reads_field(objective, field):
+    """Return whether an objective reads a field of Params."""
+    known = known_settings(Params)[field]
+    if known.choices and known.owner.axis == "objective":
+        return field in objective.settings.names()
+    return is_field_read(objective, "objective", known.field)
