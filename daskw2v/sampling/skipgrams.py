@@ -310,10 +310,8 @@ def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) ->
     pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
 
     def read(name: str) -> list[Pairs]:
-        files = [
-            read_parts(grams.folder / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
-            for k in pieces
-        ]
+        bounds = n * n, first, first + size**2, grams.dtype, 1
+        files = [read_parts(grams.folder / str(k) / grams.attempts[k], name, *bounds) for k in pieces]
         if len(files) == 1:
             return [part.reshape(-1) for part in files[0]]
         return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*files, strict=True)]

@@ -324,10 +324,9 @@ def _build(
     for batch in good:
         manifest = manifests[batch.key]
         report.merge(ReadReport(**manifest["report"]))
-        shards += [
-            Shard(**{**s, "path": f"{LAYOUT.folder}/{folder.name}/{s['path']}", "block": batch.key})
-            for s in manifest["shards"]
-        ]
+        for shard in manifest["shards"]:
+            path = f"{LAYOUT.folder}/{folder.name}/{shard['path']}"
+            shards.append(Shard(**{**shard, "path": path, "block": batch.key}))
         if len(batch.blocks) > 1:
             counts = zip(batch.blocks, manifest["sentences"], strict=True)
             parts[batch.key] = [BatchBlock(batch.key, block.key, n) for block, n in counts]

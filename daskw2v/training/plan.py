@@ -63,10 +63,7 @@ class WorkerPlan:
             "memory_limit": None if math.isinf(self.memory_limit) else int(self.memory_limit),
             "bytes": self.memory.bytes,
             "fits": self.fits,
-            "stages": [
-                {"name": stage.name, "worker": dict(stage.worker), "gpu": dict(stage.gpu)}
-                for stage in self.memory.stages
-            ],
+            "stages": [{"name": s.name, "worker": dict(s.worker), "gpu": dict(s.gpu)} for s in self.memory.stages],
             "client": dict(self.memory.client),
             "notes": list(self.memory.notes),
         }

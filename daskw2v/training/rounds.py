@@ -220,11 +220,5 @@ def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
 
 def progress_from_entry(entry: Mapping[str, Any], total: int) -> Progress:
     """Return the progress that a history's entry reports, of `total` corpus positions over all epochs."""
-    return Progress(
-        "train",
-        entry["progress"],
-        total,
-        "tokens",
-        words_per_second=words_per_second([entry]),
-        loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
-    )
+    speed, loss = words_per_second([entry]), entry["loss"] / entry["pairs"] if entry["pairs"] else None
+    return Progress("train", entry["progress"], total, "tokens", words_per_second=speed, loss=loss)

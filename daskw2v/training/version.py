@@ -154,26 +154,17 @@ def _make_manifest(
     words, trained_seconds, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)
     corpus, vocabulary = run.corpus, run.vocabulary
+    report, bad_blocks = corpus.report.as_dict(), [asdict(block) for block in corpus.bad_blocks]
+    counts = {name: getattr(vocabulary, name) for name in ("total", "raw_words", "raw_types", "missing")}
+    scored = [entry for entry in result.history if "scores" in entry]
     joining = {"phrases": sum(joined.seconds for joined in corpus.passes)} if corpus.passes else {}
     stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
         "params": shared.params.as_dict(),
         "resources": {"device": shared.device, "threads": result.threads},
-        "corpus": {
-            "identity": corpus.identity,
-            "tokens": corpus.n_tokens,
-            "report": corpus.report.as_dict(),
-            "bad_blocks": [asdict(b) for b in corpus.bad_blocks],
-        },
+        "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": report, "bad_blocks": bad_blocks},
         "phrases": describe_phrases(corpus),
-        "vocabulary": {
-            "words": vocabulary.size,
-            "total": vocabulary.total,
-            "raw_words": vocabulary.raw_words,
-            "raw_types": vocabulary.raw_types,
-            "missing": vocabulary.missing,
-            "missing_words": list(vocabulary.missing_words),
-        },
+        "vocabulary": {"words": vocabulary.size, **counts, "missing_words": list(vocabulary.missing_words)},
         "metrics": {
             "words": words,
             "seconds": round(trained_seconds, 3),
@@ -184,9 +175,7 @@ def _make_manifest(
             "history": result.history,
             "stages": [{"stage": name, "seconds": round(value, 3)} for name, value in stages.items()],
             "workers": workers,
-            "evaluations": [
-                {name: entry[name] for name in ("progress", "scores")} for entry in result.history if "scores" in entry
-            ],
+            "evaluations": [{name: entry[name] for name in ("progress", "scores")} for entry in scored],
         },
         **result.facts,
     }

@@ -204,13 +204,8 @@ class Subwords:
         """Write the weights as arrays of a Zarr group, and the alphabet as its attributes."""
         for name, values in self.weights.items():
             write_array(group, name, values)
-        group.attrs.update(
-            {
-                "characters": [ord(character) for character in self.alphabet.characters],
-                "length": self.alphabet.length,
-                "widths": filter_widths(self.weights),
-            }
-        )
+        characters, widths = [ord(character) for character in self.alphabet.characters], filter_widths(self.weights)
+        group.attrs.update({"characters": characters, "length": self.alphabet.length, "widths": widths})
 
     @classmethod
     def load(cls, group: zarr.Group) -> Self:

@@ -165,16 +165,8 @@ class AveragingRun:
             replica = _SubmittedReplica(number, reached, options)
             replica.start = self._final or self._rows_for(replica, numbers, key)
             # Named as the tasks of its steps, so that Dask expects it to take as long, and does not crowd one worker
-            replica.future = self._client.submit(
-                make_replica,
-                self._run,
-                self._threads,
-                list(self._blocks),
-                reached,
-                replica.start,
-                key=f"train-{key}-start-{number}",
-                **replica.options,
-            )
+            job = self._run, self._threads, list(self._blocks), reached, replica.start
+            replica.future = self._client.submit(make_replica, *job, key=f"train-{key}-start-{number}", **options)
             replicas.append(replica)
         return replicas
 
@@ -190,11 +182,9 @@ class AveragingRun:
         if not pulls_rows(self._run, current):
             return [None] * current.n_replicas
         works = zip(*(step.works for step in current.steps), strict=True)
-        blocks = list(self._blocks)
+        submit, job = self._client.submit, (find_reached_rows, self._run)
         return [
-            self._client.submit(
-                find_reached_rows, self._run, replica_works, blocks, key=f"reach-{key}-{replica}", retries=2
-            )
+            submit(*job, replica_works, list(self._blocks), key=f"reach-{key}-{replica}", retries=2)
             for replica, replica_works in enumerate(works)
         ]
 
@@ -212,17 +202,9 @@ class AveragingRun:
 
     def _train(self, replica: "_SubmittedReplica", n_last: int, key: str) -> Future:
         """Submit the training of the last `n_last` steps of a replica; return the future of `ReplicaResult`."""
-        trained = self._client.submit(
-            train_replica,
-            replica.future,
-            list(replica.steps),
-            replica.start,
-            list(replica.merged),
-            n_last,
-            replica.totals,
-            key=f"train-{key}-{replica.number}",
-            **replica.options,
-        )
+        job = replica.future, list(replica.steps), replica.start, list(replica.merged), n_last, replica.totals
+        key = f"train-{key}-{replica.number}"
+        trained = self._client.submit(train_replica, *job, key=key, **replica.options)
         replica.totals = self._client.submit(attrgetter("totals"), trained, key=f"totals-{trained.key}")
         return trained
 

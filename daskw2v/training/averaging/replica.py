@@ -89,16 +89,9 @@ class Replica:
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
         for block, part in zip(blocks, parts if reached is None else make_blocks(reached, blocks, parts), strict=True):
             tables.setdefault(block.table, []).append(part)
-        self._trainer = find_device(run.device).replica_trainer(
-            find_objective(run.params.objective.name),
-            run.params,
-            get_prepared(run),
-            partial(touches_per_window, run),
-            tables,
-            threads,
-            frozen_rows(run),
-            load_features(run),
-        )
+        objective, touched = find_objective(run.params.objective.name), partial(touches_per_window, run)
+        work = objective, run.params, get_prepared(run), touched, tables, threads, frozen_rows(run), load_features(run)
+        self._trainer = find_device(run.device).replica_trainer(*work)
         self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
         self.n_trained, self.finite = 0, True
 

@@ -143,11 +143,8 @@ def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], group_
 def _held_buckets(parts: HeldParts, group_size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield, for each slice, the function that joins the parts of one of its buckets, in the thread that trains it."""
     for number in range(n_slices):
-        yield partial(
-            _join_held_bucket,
-            {group: make_bucket_reader(slices[number]) for group, slices in parts.items()},
-            group_size,
-        )
+        readers = {group: make_bucket_reader(slices[number]) for group, slices in parts.items()}
+        yield partial(_join_held_bucket, readers, group_size)
 
 
 def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], group_size: int, work: BucketWork) -> Bucket:

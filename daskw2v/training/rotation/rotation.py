@@ -134,11 +134,9 @@ class RotationRun:
     def _play_held(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass, and submit all passes of its task, whose pairs workers hold in memory."""
         together = self._tasks.can_be_one_task(number)
-        numbers = (
-            rounds_until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
-            if together
-            else [number]
-        )
+        numbers = range(number, number + 1)
+        if together:
+            numbers = rounds_until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
         self._n_together = len(numbers)
         works, key = [self._hold_pairs(n) for n in numbers], f"{self._session}-{number}"
         steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
@@ -251,10 +249,8 @@ def _advice(client: Client, n_partitions: int, n_groups: int, *, fits: bool) -> 
     if threads > n_partitions:
         yield f"{n_partitions} of {threads} threads have work: n_partitions={n_partitions} are trained at a time"
     if workers > n_groups:
-        yield (
-            f"{n_groups} of {workers} workers have work: a group of partitions is trained by one, and there are "
-            f"{n_groups} (n_groups)"
-        )
+        group = f"a group of partitions is trained by one, and there are {n_groups} (n_groups)"
+        yield f"{n_groups} of {workers} workers have work: {group}"
     if not fits:
         yield OUT_OF_CORE
 

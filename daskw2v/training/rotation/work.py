@@ -79,9 +79,8 @@ class RotationWork(Work):
         workers, fits, groups = self.workers, self.fits, self.n_groups
         tasks = min(self.tasks, -(-groups // workers.n))  # of a worker
         on_device = -(-tasks // workers.devices)
-        pairs = min(
-            self.pairs_of_pass, self._pair_bytes(max_slice_length(self.n_partitions, self.length))
-        )  # of a slice
+        slice_length = max_slice_length(self.n_partitions, self.length)
+        pairs = min(self.pairs_of_pass, self._pair_bytes(slice_length))  # of a slice
         task = {
             "partitions in training": tasks * self.copies / groups,
             "rows that are read": tasks * self.tables / 2 / self.n_partitions,
@@ -92,10 +91,8 @@ class RotationWork(Work):
         # A group's old rows are released only after the new ones exist
         replaced = {"groups just trained": tasks * self.tables / groups} if fits.model else {}
         if fits.pairs:
-            ahead, copies = (
-                min(fits.passes_of_task, self.passes) * passes_ahead(workers.n),
-                _COPIES_OF_PAIRS if workers.n > 1 else 1.0,
-            )
+            ahead = min(fits.passes_of_task, self.passes) * passes_ahead(workers.n)
+            copies = _COPIES_OF_PAIRS if workers.n > 1 else 1.0
             kept["pairs of passes"] = ahead * copies * self.pairs_of_pass / workers.n
         device = {"partitions": on_device * self.copies / groups, "pairs": on_device * pairs / self.n_partitions**2}
         yield Moment({**kept, **replaced, **task, **self._distribution_sizes(workers.threads - tasks)}, device)
