@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, train_in_order
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, run_in_order
 
 
 def job(input_, output, number):
@@ -38,7 +38,7 @@ def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(
         return 10 * job.slice_number
 
     with ThreadPoolExecutor(threads) as pool:
-        assert train_in_order(pool, threads, train, works) == [10 * job.slice_number for job in works]
+        assert run_in_order(pool, threads, train, works) == [10 * job.slice_number for job in works]
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
@@ -54,7 +54,7 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
         return job.slice_number
 
     with ThreadPoolExecutor(2) as pool:
-        assert train_in_order(pool, 2, train, works) == [0, 1, 2, 3]
+        assert run_in_order(pool, 2, train, works) == [0, 1, 2, 3]
 
 
 def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
@@ -66,5 +66,5 @@ def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
             raise ValueError("no such pairs")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no such pairs"):
-        train_in_order(pool, 1, train, [job(number, 0, number) for number in range(5)])
+        run_in_order(pool, 1, train, [job(number, 0, number) for number in range(5)])
     assert begun == [0, 1]

@@ -41,14 +41,7 @@ from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
 from daskw2v.training.devices import Threads, find_device, find_device_trainers
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import (
-    ModelRows,
-    RoundReport,
-    Strategy,
-    TableParts,
-    check_rounds,
-    rounds_until_needed,
-)
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, until_needed
 from daskw2v.training.start.blocks import TableBlock, cut_tables, join_blocks, pick_block, save_blocks, submit_blocks
 from daskw2v.training.start.features import count_table_rows
 
@@ -112,7 +105,7 @@ class AveragingRun:
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit the training and merging of all replicas; return an iterator that waits for a report of each step."""
         if number not in self._submitted:
-            together = rounds_until_needed(needs_rows, self._rounds.rounds_of_task(number))
+            together = until_needed(needs_rows, self._rounds.rounds_of_task(number))
             self._n_submitted = len(together)
             reports = self._submit([self._rounds[n] for n in together])
             rows = self._model_rows() if needs_rows(together[-1]) else None

@@ -148,7 +148,7 @@ class RoundReport(NamedTuple):
     seconds: float | None = None
 
 
-def rounds_until_needed(needs_rows: Callable[[int], bool], rounds: range) -> range:
+def until_needed(needs_rows: Callable[[int], bool], rounds: range) -> range:
     """Return the rounds up to the first whose rows are needed, with it; all rounds where none is.
 
     Parameters

@@ -28,14 +28,7 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import DeviceRows, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
-from daskw2v.training.rotation.bucket_jobs import (
-    BucketJob,
-    BucketWork,
-    PairSource,
-    StepWork,
-    bucket_jobs,
-    train_in_order,
-)
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, list_jobs, run_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.start.initial_rows import make_initial_rows
@@ -208,8 +201,8 @@ def train_buckets(
         )
         read, total = context.counts.read, context.run.vocabulary.total
         trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each)
-        batches = bucket_jobs(steps, pairs, context.group_size, pool)
-        trained = [*chain.from_iterable(train_in_order(pool, threads, train, jobs) for jobs in batches)]
+        batches = list_jobs(steps, pairs, context.group_size, pool)
+        trained = [*chain.from_iterable(run_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
         results = _Results(trainer, params.vector_size, words, roundings, folder, stays)
         trained_inputs = dict(zip(inputs, each(partial(results.take, INPUT), inputs), strict=True))

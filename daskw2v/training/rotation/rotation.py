@@ -40,8 +40,8 @@ from daskw2v.training.loop.strategy import (
     Strategy,
     TableParts,
     check_rounds,
-    rounds_until_needed,
     run_in_background,
+    until_needed,
 )
 from daskw2v.training.rotation import bucket_task, pass_tasks
 from daskw2v.training.rotation.bucket_task import HeldPartition, PartitionOrigin, RotationContext
@@ -136,7 +136,7 @@ class RotationRun:
         together = self._tasks.can_be_one_task(number)
         numbers = range(number, number + 1)
         if together:
-            numbers = rounds_until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
+            numbers = until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
         self._n_together = len(numbers)
         works, key = [self._hold_pairs(n) for n in numbers], f"{self._session}-{number}"
         steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]

@@ -218,7 +218,7 @@ def barrier(load: Load, n_partitions: int, groups: int) -> float:
 def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
     """Return the time of a task's threads divided by their time if no thread waited for a bucket.
 
-    `train_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
+    `run_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
     for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
     """
     largest = _shares_of_partitions(load, n_partitions).max() * n_partitions
