@@ -23,7 +23,7 @@ buckets = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40)
 
 
 @given(buckets, st.integers(1, 4))
-def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(works, threads):
+def test_run_in_order__keeps_the_order_of_each_partition_and_never_shares_one(works, threads):
     lock, busy, seen = threading.Lock(), set(), defaultdict(list)
 
     def train(job):
@@ -42,7 +42,7 @@ def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
-def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
+def test_run_in_order__waits_for_no_bucket_that_has_other_partitions():
     slow = threading.Event()
     works = [job(0, 0, 0), job(1, 1, 1), job(1, 2, 2), job(2, 1, 3)]
 
@@ -57,7 +57,7 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
         assert run_in_order(pool, 2, train, works) == [0, 1, 2, 3]
 
 
-def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
+def test_run_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
     begun = []
 
     def train(job):
