@@ -138,7 +138,7 @@ def test_estimate__counts_a_network_on_a_gpu():
 
 @given(ONE_BUCKET, st.sampled_from(fields(Text)), st.floats(1, 100), st.sampled_from([*RUNS.values()]))
 def test_estimate__never_falls_as_text_grows(text, field, factor, params):
-    bound = {"words": 10**10, "left": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(
+    bound = {"words": 10**10, "subsampled": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(
         field.name, 10**6
     )
     larger = replace(text, **{field.name: min(int(getattr(text, field.name) * factor), bound)})
