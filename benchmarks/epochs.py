@@ -24,7 +24,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.training.averaging.replica import ReplicaStep, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.devices import Threads, make_threads
+from daskw2v.training.devices import Threads
 from daskw2v.training.pipeline import train_model
 from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block
 from daskw2v.training.start.features import count_table_rows, find_features
@@ -81,7 +81,7 @@ def our_epoch(text: Text, params: Params, width: Threads) -> Callable[[], Epoch]
 
 def our_speed(text: Text, params: Params, threads: int, device: str = "cpu") -> Callable[[], float]:
     """Return what trains an epoch, and returns words/s."""
-    run = our_epoch(text, params, make_threads(threads, Resources(device=device)))
+    run = our_epoch(text, params, Threads(threads, Resources(device=device).device))
     return lambda: run().speed
 
 

@@ -18,8 +18,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import MACHINE_B, forecast
-from daskw2v.training.sizes.text import Text, estimate_load, subsampled_frequencies
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, estimate_load, subsampled_frequencies
 from daskw2v.training.strategies import find_strategy, make_work
 
 AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"
@@ -97,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 BENCHMARK = Benchmark(
     __doc__,
     (
-        "daskw2v/training/sizes",
+        "daskw2v/training/sizes.py",
         "daskw2v/training/estimates",
         "daskw2v/training/averaging/work.py",
         "daskw2v/training/rotation/work.py",

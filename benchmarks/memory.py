@@ -37,8 +37,7 @@ from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.pipeline import train_model
 from daskw2v.training.request import check_choices
-from daskw2v.training.sizes.text import known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers, known_text
 from daskw2v.training.strategies import STRATEGIES
 from daskw2v.vocabulary.count import build_vocabulary
 
@@ -215,7 +214,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/sizes", "daskw2v/training", "daskw2v/shards", "daskw2v/vocabulary"),
+    ("daskw2v/training/sizes.py", "daskw2v/training", "daskw2v/shards", "daskw2v/vocabulary"),
     Smoke({"types": 20_000, "setting": ["rotation 300, 2 workers"]}, ("encode", "vocabulary", "train")),
     add_arguments,
     measure,

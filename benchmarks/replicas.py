@@ -42,13 +42,13 @@ from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature, compute_curvatures, compute_moments
 from daskw2v.training.averaging.merge import (
     FAN_IN,
+    BlockTraining,
     Delta,
     add_changes,
     merge_block,
     project_delta,
     subtract_rows,
 )
-from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import read_piece

@@ -25,8 +25,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
-from daskw2v.training.sizes.text import TOP, Load, known_text, mean_contexts
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import TOP, Load, Workers, known_text, mean_contexts
 from daskw2v.training.strategies import make_work
 
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
@@ -127,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 BENCHMARK = Benchmark(
     __doc__,
     (
-        "daskw2v/training/sizes",
+        "daskw2v/training/sizes.py",
         "daskw2v/training/estimates",
         "daskw2v/training/rotation",
         "daskw2v/training/averaging",

@@ -38,7 +38,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import cut_range, keep_thresholds
-from daskw2v.training.devices import make_threads
+from daskw2v.training.devices import Threads
 from daskw2v.vocabulary.huffman import huffman_tree
 from tests.support.windows import count_contexts
 
@@ -85,7 +85,7 @@ def epoch_of(tool: str, text: Text, params: Params, threads: int) -> Callable[[]
     if tool in EPOCHS:
         return EPOCHS[tool](text.path, text.vocabulary, params, threads)
     shared = params.replace(negative_sharing="pair") if tool == PAIR else params
-    return our_epoch(text, shared, make_threads(threads, Resources()))
+    return our_epoch(text, shared, Threads(threads, Resources().device))
 
 
 def compare(table: Table, text: Text, objective: str, setting: str, threads: int, options: argparse.Namespace) -> None:

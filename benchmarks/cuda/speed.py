@@ -19,7 +19,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES
-from daskw2v.sampling.reader import RunText, SegmentReader
+from daskw2v.sampling.reader import OpenText, SegmentReader
 from daskw2v.sampling.segments import SEGMENT, cut_range, keep_thresholds
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
@@ -107,7 +107,7 @@ def batching(bench: Bench) -> None:
 
     runs = {"one core: codes that a GPU cuts": read_codes, "one core: subsampled, as a processor trains it": read}
     if has_gpu():
-        runs |= cutting(RunText(reader, length, keep), params.window)
+        runs |= cutting(OpenText(reader, length, keep), params.window)
     else:
         bench.note(f"{LEFT_OUT}cutting: there is no GPU")
     table = bench.table("Batching: text that is read and cut, million words/s", ("here",), ".1f")
@@ -115,7 +115,7 @@ def batching(bench: Bench) -> None:
         table.row(name, found)
 
 
-def cutting(text: RunText, window: int) -> dict[str, Callable[[], float]]:
+def cutting(text: OpenText, window: int) -> dict[str, Callable[[], float]]:
     """Return what cuts text that lies on the GPU, in million words/s by its clock; and what gives it the work."""
     cuda, cutter, key = load("numba.cuda"), load("daskw2v.sampling.cuda").Cutter(), np.uint64(1)
     way, counts = cuda.stream(), cuda.to_device(np.zeros(2, np.int64))

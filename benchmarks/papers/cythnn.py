@@ -12,7 +12,7 @@ from benchmarks.peers import gensim_epoch
 from benchmarks.tables import Spread
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
-from daskw2v.training.devices import make_threads
+from daskw2v.training.devices import Threads
 
 SECONDS = Figures(
     "section 4.2, of figure 1", {"31 cached rows": 157, "gensim": 385, "word2vec.c": 630}
@@ -55,7 +55,7 @@ def times(session: Session) -> None:
     for n in sorted(session.options.threads):
         most = n == max(session.options.threads)
         chosen = ROWS if n > 1 else ROWS[:1]  # a thread alone caches nothing
-        runs = {name_of(rows): our_epoch(text, params, make_threads(n, Resources(hot_rows=rows))) for rows in chosen}
+        runs = {name_of(rows): our_epoch(text, params, Threads(n, Resources(hot_rows=rows).device)) for rows in chosen}
         if "gensim" in session.options.tools:
             runs["gensim"] = gensim_epoch(text.path, text.vocabulary, params, n)
         results = alternate(runs, session.options.times)

@@ -17,7 +17,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.registry import settle_params
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import make_threads
+from daskw2v.training.devices import Threads
 
 SMALL = 300_000  # bytes
 
@@ -85,7 +85,7 @@ class Session(harness.Session):
 
     def speeds(self, params: Params, threads: int, tools: Iterable[str] = ()) -> dict[str, Spread]:
         """Return million words/s: ours, and of these tools that of each that the options name."""
-        text, runs = self.timed, {"daskw2v": our_epoch(self.timed, params, make_threads(threads, Resources()))}
+        text, runs = self.timed, {"daskw2v": our_epoch(self.timed, params, Threads(threads, Resources().device))}
         for tool in (tool for tool in tools if tool in self.options.tools):
             runs[tool] = EPOCHS[tool](text.path, text.vocabulary, params, threads)
         found = harness.alternate(runs, self.options.times)

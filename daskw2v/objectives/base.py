@@ -17,6 +17,7 @@ from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
+INPUT, OUTPUT = TABLES = "input", "output"  # names of the tables of all objectives
 NOT_FROZEN = np.zeros(0, np.uint8)
 WORDS = np.zeros(0, np.int32)  # `Tables.inputs` where the input rows are those of words
 MOMENTS = {"sgd": 0, "adam": 2}  # number of moments that an optimizer keeps for each row
@@ -173,6 +174,34 @@ ColumnTrainer = Callable[[MatrixColumns, int, int, PartTables, Any, Float32Array
 BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
+def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
+    """Return n rows of a table before training, shape (n, D) float32: small draws for "input", zeros for "output".
+
+    The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
+    lose much of the first epoch.
+    """
+    if table == "output":
+        return np.zeros((len(rows), params.vector_size), np.float32)
+    return draw_rows(params, Purpose.INITIAL, rows)
+
+
+def draw_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
+    """Return small draws for n rows, shape (n, D) float32: a pure function of seed, purpose, row and column."""
+    width, key = params.vector_size, stream(params.seed, purpose)
+    values = np.empty((len(rows), width), np.float32)
+    _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
+    return values
+
+
+@kernel
+def _draw_rows(key: Any, rows: Any, span: Any, values: Any) -> None:
+    """Write a draw of -span/2..span/2 for each of n rows and each column to `values`, shape (n, D)."""
+    for i in range(len(rows)):
+        first = np.uint64(rows[i]) * np.uint64(values.shape[1])
+        for column in range(values.shape[1]):
+            values[i, column] = (unit(draw(key, first + np.uint64(column))) - np.float32(0.5)) * span
+
+
 def make_negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
     """Return the alias table of a partition's words, shape (words,) uint64, from which its negatives are drawn."""
     return make_word_table(counts, NegativeSampling.of(params).ns_exponent)
@@ -200,7 +229,7 @@ class Objective:
         vector_size columns; "input" holds the words' vectors, "output" the targets that they are trained against.
     initial
         Function from the Params, a table's name and n numbers of rows to these rows before training, shape (n, D)
-        float32. It is pure, so that any worker can make any rows.
+        float32. It is pure, so that any worker can make any rows. By default small draws and zeros.
     prepare
         Function from the Params and the words' counts to the data that all kernels of a run read besides the tables.
     with_markets
@@ -251,7 +280,7 @@ class Objective:
     alphas: Mapping[str, float]
     honours: tuple[str, ...] = ()
     tables: Callable[[Params, int], dict[str, int]]
-    initial: Callable[[Params, str, RowIds], Float32Array]
+    initial: Callable[[Params, str, RowIds], Float32Array] = initial_rows
     prepare: Callable[[Params, Int64Array], Any]
     with_markets: Callable[[Any, Int64Array, Int32Array], Any] | None = None
     prepared_bytes: Callable[[Params, int], Mapping[str, int]]
@@ -274,31 +303,3 @@ class Objective:
 def is_finite(rows: Float32Array) -> bool:
     """Return whether all numbers of rows, and the sum of their squares, are finite: otherwise training diverges."""
     return bool(np.isfinite(np.vdot(rows, rows)))
-
-
-def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
-    """Return n rows of a table before training, shape (n, D) float32: small draws for "input", zeros for "output".
-
-    The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
-    lose much of the first epoch.
-    """
-    if table == "output":
-        return np.zeros((len(rows), params.vector_size), np.float32)
-    return draw_rows(params, Purpose.INITIAL, rows)
-
-
-def draw_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
-    """Return small draws for n rows, shape (n, D) float32: a pure function of seed, purpose, row and column."""
-    width, key = params.vector_size, stream(params.seed, purpose)
-    values = np.empty((len(rows), width), np.float32)
-    _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
-    return values
-
-
-@kernel
-def _draw_rows(key: Any, rows: Any, span: Any, values: Any) -> None:
-    """Write a draw of -span/2..span/2 for each of n rows and each column to `values`, shape (n, D)."""
-    for i in range(len(rows)):
-        first = np.uint64(rows[i]) * np.uint64(values.shape[1])
-        for column in range(values.shape[1]):
-            values[i, column] = (unit(draw(key, first + np.uint64(column))) - np.float32(0.5)) * span

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from daskw2v.config.choice import is_field_read, known_settings, refuse_unread
+from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry, find
 from daskw2v.errors import ParameterError
@@ -26,14 +26,6 @@ OBJECTIVES = Registry(
 def find_objective(name: str) -> Objective:
     """Return the objective of a name; raise a ParameterError that lists the names if it is unknown."""
     return OBJECTIVES.find(name)
-
-
-def reads_field(objective: Objective, field: str) -> bool:
-    """Return whether an objective reads a field of Params."""
-    known = known_settings(Params)[field]
-    if known.choices and known.owner.axis == "objective":
-        return field in objective.settings.names()
-    return is_field_read(objective, "objective", known.field)
 
 
 def check_options(params: Params) -> None:

@@ -118,11 +118,8 @@ def _market_draws(markets: Markets, share: Float64Array, noise: Float64Array) ->
         Share of each word among the centers, and its weight among the negatives, shape (V,).
     """
     _, market_of_word = np.unique(markets.spans, return_inverse=True)
-    drawn = (
-        np.bincount(market_of_word, share)[market_of_word]
-        * noise
-        / np.maximum(np.bincount(market_of_word, noise)[market_of_word], 1e-300)
-    )
+    market_share, market_noise = (np.bincount(market_of_word, w)[market_of_word] for w in (share, noise))
+    drawn = market_share * noise / np.maximum(market_noise, 1e-300)
     without_market = markets.spans < _MIN_MARKET_SPAN  # words without market, for which all words are drawn
     return np.where(without_market, 0.0, drawn) + share[without_market].sum() * noise / noise.sum()
 

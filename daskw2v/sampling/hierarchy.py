@@ -1,6 +1,6 @@
 """Negatives in two stages: first a partition, then a word of it (Stergiou et al. 2017, "Hierarchical Sampling").
 
-Every worker has the alias table of the partitions' total weights, shape (p,). Only the worker that trains a partition
+Each worker has the alias table of the partitions' total weights, shape (p,). Only the worker that trains a partition
 has the table of its words, shape (V/p,). Together they draw each word with the same probability as one table of all
 words.
 

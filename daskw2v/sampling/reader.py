@@ -219,7 +219,7 @@ class SegmentReader:
         return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
 
 
-class RunText(NamedTuple):
+class OpenText(NamedTuple):
     """The text of a run.
 
     Parameters
@@ -238,11 +238,11 @@ class RunText(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def open_text(run: Run) -> RunText:
+def open_text(run: Run) -> OpenText:
     """Return the cached text of a run."""
     vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
     reader = SegmentReader(run.work, corpus, vocabulary)
-    return RunText(reader, corpus.n_tokens, read_thresholds(vocabulary, run.params.sample))
+    return OpenText(reader, corpus.n_tokens, read_thresholds(vocabulary, run.params.sample))
 
 
 @lru_cache(maxsize=2)

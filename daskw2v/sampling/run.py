@@ -40,7 +40,7 @@ class Run:
     Parameters
     ----------
     work
-        The work directory, which every worker can reach.
+        The work directory, which all workers can reach.
     corpus, vocabulary
         Name of the corpus, and the vocabulary.
     params

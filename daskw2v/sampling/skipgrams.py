@@ -11,7 +11,7 @@ The pairs of two groups of partitions are one range of each file. Files are part
 soon deleted.
 
 `submit_pairs` writes nothing. The result of a task is cut by groups of input partitions, which stay on their workers:
-so each worker fetches its part of every piece once a pass, from the worker that has it. Dask computes the pieces of a
+so each worker fetches its part of each piece once a pass, from the worker that has it. Dask computes the pieces of a
 lost worker again: a piece is a pure function of the text.
 """
 
@@ -213,9 +213,8 @@ def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, s
         return stored
     stage = OpenStage(folder, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(arguments, stretch)
-    written = stage.map(
-        "deal", _write_piece, [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
-    )
+    jobs = [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
+    written = stage.map("deal", _write_piece, jobs)
     partitions, attempts = arguments.partitions, tuple(piece["attempt"] for piece in written)
     totals = (sum(piece[name] for piece in written) for name in ("words", _PAIRS, _NOISE))
     dtype = pair_type(partitions.max_size).name
@@ -269,9 +268,8 @@ def distribute_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[int,
     """
     segment, words, windows = read_text(arguments.run, *stretch)
     text = segment, stretch.start, stretch.stop, windows, arguments.partitions
-    return words, [
-        distribute_pairs(*text, noise, arguments.n_groups) for noise in _list_kinds(arguments, stretch.epoch)
-    ]
+    kinds = _list_kinds(arguments, stretch.epoch)
+    return words, [distribute_pairs(*text, noise, arguments.n_groups) for noise in kinds]
 
 
 def _list_kinds(arguments: BucketArguments, epoch: int) -> list[Noise | None]:
@@ -312,10 +310,8 @@ def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) ->
     pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
 
     def read(name: str) -> list[Pairs]:
-        files = [
-            read_parts(grams.folder / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
-            for k in pieces
-        ]
+        bounds = n * n, first, first + size**2, grams.dtype, 1
+        files = [read_parts(grams.folder / str(k) / grams.attempts[k], name, *bounds) for k in pieces]
         if len(files) == 1:
             return [part.reshape(-1) for part in files[0]]
         return [np.concatenate([part.reshape(-1) for part in parts]) for parts in zip(*files, strict=True)]

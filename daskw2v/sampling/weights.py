@@ -4,7 +4,7 @@
 
     <i>/<attempt>   a group of consecutive partitions: `counts_<k>` (rows of partition k,) int64
 
-A task reads all counts in pieces and keeps the counts of its partitions, so the whole vocabulary is never in memory.
+A task reads all counts in pieces and keeps the counts of its partitions, so the complete vocabulary is never in memory.
 """
 
 from dataclasses import dataclass

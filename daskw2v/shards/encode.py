@@ -301,9 +301,8 @@ def encode_sources(
     asked = corpus_identity(sources, params)
     folder = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     stage = Stage(store, folder, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
-    return stage.make(
-        partial(find_corpus, sources, store, params), partial(_build, asked, sources, store, params, resources)
-    )
+    build = partial(_build, asked, sources, store, params, resources)
+    return stage.make(partial(find_corpus, sources, store, params), build)
 
 
 def _build(
@@ -325,10 +324,9 @@ def _build(
     for batch in good:
         manifest = manifests[batch.key]
         report.merge(ReadReport(**manifest["report"]))
-        shards += [
-            Shard(**{**s, "path": f"{LAYOUT.folder}/{folder.name}/{s['path']}", "block": batch.key})
-            for s in manifest["shards"]
-        ]
+        for shard in manifest["shards"]:
+            path = f"{LAYOUT.folder}/{folder.name}/{shard['path']}"
+            shards.append(Shard(**{**shard, "path": path, "block": batch.key}))
         if len(batch.blocks) > 1:
             counts = zip(batch.blocks, manifest["sentences"], strict=True)
             parts[batch.key] = [BatchBlock(batch.key, block.key, n) for block, n in counts]
@@ -420,7 +418,7 @@ class Quarantine:
         return suspects
 
     def parts_of(self, keys: Iterable[str]) -> dict[str, Batch]:
-        """Return the parts, by key, of those of the batches with given keys that were split."""
+        """Return the parts, by key, of the batches with these keys that were split."""
         return {part.key: part for key in keys for part in self._split.get(key, ())}
 
     def good(self, batch: Batch) -> Iterator[Batch]:
@@ -475,7 +473,7 @@ def _measure_batches(batches: Iterable[Batch]) -> dict[str, float]:
 
 
 def _read_manifests(folder: Store, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the manifests of the batches with given keys, by key.
+    """Return the manifests of the batches with these keys, by key.
 
     Manifests that tasks return may be outdated: if a task ran twice, the run whose result Dask dropped may have written
     its manifest last.

@@ -32,14 +32,14 @@ def get_word(data: UInt8Array, offsets: Int64Array, i: int) -> bytes:
 
 
 def cut_words(offsets: Int64Array) -> Iterator[tuple[int, int]]:
-    """Cut flat words into runs of about 64 KiB of whole words; yield the index range (first, stop) of each run."""
+    """Cut flat words into runs of about 64 KiB of complete words; yield the index range (first, stop) of each run."""
     ends = np.arange(offsets[0] + _RUN_BYTES, offsets[-1], _RUN_BYTES)
     edges = [0, *np.searchsorted(offsets, ends).tolist(), len(offsets) - 1]
     yield from ((first, last) for first, last in pairwise(edges) if first < last)
 
 
 def take_words(data: UInt8Array, offsets: Int64Array, order: Int64Array) -> tuple[UInt8Array, Int64Array]:
-    """Return the words with given indices as flat words: bytes, uint8, and offsets, shape (k + 1,) int64.
+    """Return the words at indices as flat words: bytes, uint8, and offsets, shape (k + 1,) int64.
 
     Parameters
     ----------

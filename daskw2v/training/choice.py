@@ -27,8 +27,7 @@ from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import Forecast, find_constants, forecast
 from daskw2v.training.planned import PlannedRun, run_folder
-from daskw2v.training.sizes.text import Text, known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, known_text
 from daskw2v.training.strategies import find_strategy, make_work, with_usable_strategies
 
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
@@ -124,12 +123,8 @@ def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> Plan
     """Choose the strategy of a run whose Params leave it open, and record the choice; return the run with both."""
     kinds, text = find_machines(client, run.resources), known_text(run.corpus, run.vocabulary, run.params)
     best, why = choose(list_candidates(run.params, run.resources, text, kinds), kinds)
-    record = {
-        **_chosen_settings(best.params),
-        "why": why,
-        "workers": kinds[0].n,
-        "threads": slowest_kind(kinds).threads,
-    }
+    size = {"workers": kinds[0].n, "threads": slowest_kind(kinds).threads}
+    record = {**_chosen_settings(best.params), "why": why, **size}
     _record_folder(run).write_manifest(record)
     _report(listener, record)
     return replace(run, params=best.params, choice=record)
@@ -142,7 +137,7 @@ def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
     record = _record_folder(run).read_manifest()
     if record is None:
         return None
-    chosen = replace(run, params=_apply_choice(run.params, record), choice=record)
+    chosen = replace(run, params=with_recorded_choice(record, run.params), choice=record)
     if not _has_files(run.store, chosen.name):
         return None
     _report(listener, record)
@@ -155,8 +150,11 @@ def _record_folder(run: PlannedRun) -> Store:
 
 
 def with_recorded_choice(record: Mapping[str, Any], params: Params) -> Params:
-    """Return Params with the recorded choice of another version, if their strategy is "auto"; unchanged otherwise."""
-    return _apply_choice(params, record) if params.strategy.is_open else params
+    """Return Params with the strategy and settings of a recorded choice, if theirs is "auto"; unchanged otherwise."""
+    if not params.strategy.is_open:
+        return params
+    chosen = params.replace(strategy=record["strategy"])
+    return chosen.replace(**{name: record[name] for name in _CHOSEN if name in record and name in chosen.flat()})
 
 
 def find_machines(client: Client, resources: Resources) -> list[Workers]:
@@ -178,12 +176,6 @@ def _chosen_settings(params: Params) -> dict[str, Any]:
 def _describe(record: Mapping[str, Any]) -> str:
     """Return the strategy and settings of a recorded choice as text."""
     return ", ".join(f"{name}={record[name]}" for name in ("strategy", *_CHOSEN) if name in record)
-
-
-def _apply_choice(params: Params, record: Mapping[str, Any]) -> Params:
-    """Return Params with the strategy and settings of a recorded choice."""
-    chosen = params.replace(strategy=record["strategy"])
-    return chosen.replace(**{name: record[name] for name in _CHOSEN if name in record and name in chosen.flat()})
 
 
 def _has_files(store: Store, run_id: str) -> bool:

@@ -46,12 +46,8 @@ class CompileAhead:
     def start(self) -> None:
         """Start to compile the kernel, unless it was compiled before."""
         params = _predict_params(self._params, self._resources)
-        if (
-            self._process is not None
-            or params is None
-            or mark_file(params).exists()
-            or not (sys.executable and is_kept())
-        ):
+        can_compile = self._process is None and sys.executable and is_kept()
+        if params is None or not can_compile or mark_file(params).exists():
             return
         self._params = params
         environment = {**os.environ, "PYTHONSAFEPATH": "1"}

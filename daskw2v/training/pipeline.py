@@ -234,9 +234,8 @@ def items(
     5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
-    return _carry_out(
-        Request.from_call("items", events, params, resources, client, callbacks, settings), work, listener
-    )
+    request = Request.from_call("items", events, params, resources, client, callbacks, settings)
+    return _carry_out(request, work, listener)
 
 
 def walks(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from dask.utils import format_bytes
 from distributed import Client
@@ -17,8 +17,7 @@ from daskw2v.training.choice import Candidate, choose, find_machines, list_candi
 from daskw2v.training.estimates.memory import Estimate, estimate
 from daskw2v.training.estimates.seconds import TERMS
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,7 @@ class WorkerPlan:
             "memory_limit": None if math.isinf(self.memory_limit) else int(self.memory_limit),
             "bytes": self.memory.bytes,
             "fits": self.fits,
-            "stages": [
-                {"name": stage.name, "worker": dict(stage.worker), "gpu": dict(stage.gpu)}
-                for stage in self.memory.stages
-            ],
+            "stages": [{"name": s.name, "worker": dict(s.worker), "gpu": dict(s.gpu)} for s in self.memory.stages],
             "client": dict(self.memory.client),
             "notes": list(self.memory.notes),
         }
@@ -138,9 +134,7 @@ class Plan:
         InputError
             If a file is new, gone or changed.
         """
-        planned, current = (
-            {source.url: (source.size, source.version) for source in files} for files in (self.sources, sources)
-        )
+        planned, current = ({s.url: (s.size, s.version) for s in files} for files in (self.sources, sources))
         changed = [url for url in {**planned, **current} if planned.get(url) != current.get(url)]
         if changed:
             raise InputError(
@@ -167,9 +161,8 @@ class Plan:
 
     def notes(self) -> Iterator[str]:
         """Yield sentences about the sizes of the text, and which of them are estimated."""
-        yield f"{self.text.words:,} words, " + (
-            "by the files' sizes" if self.run is None else f"counted; run {self.run}"
-        )
+        source = "by the files' sizes" if self.run is None else f"counted; run {self.run}"
+        yield f"{self.text.words:,} words, {source}"
         titles = {"types": "distinct words", "vocabulary": "words kept"}
         if self.guessed:
             numbers = " and ".join(f"{getattr(self.text, name):,} {titles[name]}" for name in self.guessed)
@@ -235,10 +228,8 @@ def plan_run(run: PlannedRun, client: Client) -> Plan:
     way = make_candidate(run.params, run.resources, run.sizes, kinds)
     why = None if run.choice is None else run.choice["why"]
     memory = plan_memory(run.params, run.resources, run.sizes, kinds)
-    sources = tuple(run.corpus.sources)
-    return Plan(
-        None, run.params, run.resources, sources, run.sizes, (), memory, (way,), why, machines=None, run=run.name
-    )
+    described = run.params, run.resources, tuple(run.corpus.sources), run.sizes
+    return Plan(None, *described, (), memory, (way,), why, machines=None, run=run.name)
 
 
 def plan_memory(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> tuple[WorkerPlan, ...]:
@@ -252,20 +243,20 @@ def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return plan if plan.get("why") is not None else None
 
 
-class Alternatives(NamedTuple):
-    """Ways to train, the Params of the way that `train` takes, and why where "auto" chooses it."""
+def alternatives(
+    params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]
+) -> tuple[tuple[Candidate, ...], Params, str | None]:
+    """Return the ways to train a text on these kinds of workers.
 
-    trainings: tuple[Candidate, ...]
-    chosen: Params
-    why: str | None
-
-
-def alternatives(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Alternatives:
-    """Return the ways to train a text on these kinds of workers, and the Params of the way that `train` takes."""
+    Returns
+    -------
+    trainings, chosen, why
+        The ways, the Params of the way that `train` takes, and the reason where "auto" chooses it.
+    """
     if params.strategy.is_open:
         ways = list_candidates(params, resources, text, kinds)
         best, why = choose(ways, kinds)
-        return Alternatives(tuple(ways), best.params, why)
+        return tuple(ways), best.params, why
     automatic = list_candidates(params.replace(strategy="auto"), resources, text, kinds)
     named = make_candidate(params, resources, text, kinds)
-    return Alternatives((named, *(way for way in automatic if way.params != params)), params, None)
+    return (named, *(way for way in automatic if way.params != params)), params, None

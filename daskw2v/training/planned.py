@@ -16,7 +16,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import Lease
 from daskw2v.store.storage import Store
-from daskw2v.training.sizes.text import Text, known_text
+from daskw2v.training.sizes import Text, known_text
 from daskw2v.training.watch.events import Callbacks, TrainedRun
 from daskw2v.training.watch.held_out import SplitText, split_text
 from daskw2v.vocabulary.count import StoredVocabulary

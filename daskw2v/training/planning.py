@@ -30,8 +30,7 @@ from daskw2v.training.estimates.check import local_workers
 from daskw2v.training.plan import Plan, alternatives, plan_memory
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request, with_table_contents
-from daskw2v.training.sizes.text import guess_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers, guess_text
 from daskw2v.vocabulary.count import find_vocabulary
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)
@@ -91,11 +90,9 @@ def plan(
         return _guess_plan(request, sources, kinds, machines)
     trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, kinds)
     why = why if run.choice is None else run.choice["why"]
-    named = replace(run, params=chosen)
-    memory = plan_memory(chosen, run.resources, run.sizes, kinds)
-    return Plan(
-        inputs, chosen, run.resources, tuple(sources), run.sizes, (), memory, trainings, why, machines, named.name
-    )
+    memory, name = plan_memory(chosen, run.resources, run.sizes, kinds), replace(run, params=chosen).name
+    described = inputs, chosen, run.resources, tuple(sources), run.sizes
+    return Plan(*described, (), memory, trainings, why, machines, name)
 
 
 def estimate(

@@ -33,19 +33,7 @@ from daskw2v.training.loop import checkpoint
 from daskw2v.training.start import base_vectors
 from daskw2v.vocabulary import count
 
-_STAGES = (
-    parts,
-    sessions,
-    encode,
-    count,
-    phrases,
-    context_matrix,
-    choice,
-    base_vectors,
-    graph,
-    walks,
-    stored_tokenizers,
-)
+_STAGES = parts, sessions, encode, count, phrases, context_matrix, choice, base_vectors, graph, walks, stored_tokenizers
 LAYOUTS: tuple[Layout, ...] = (CORPORA, *(stage.LAYOUT for stage in _STAGES))
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 _FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})

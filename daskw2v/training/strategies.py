@@ -12,10 +12,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import Strategy
 from daskw2v.training.loop.work import Work
 from daskw2v.training.rotation.rotation import ROTATION
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
-
-__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "make_work", "with_strategy", "with_usable_strategies"]
+from daskw2v.training.sizes import Text, Workers
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}

@@ -23,10 +23,10 @@ from daskw2v.store.durability import force_files
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
-from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
+from daskw2v.training.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.start.base_settings import get_anchor, get_frozen_words
 from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.training.start.features import compose_model_rows, composed_rows, find_features, load_feature_keys
@@ -149,31 +149,22 @@ def _make_watch(
 def _make_manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Return the manifest of a model; `seconds` are those of training in this call, with writing."""
+    """Return the manifest of a model; `seconds` is the time of training in this call, with writing."""
     names = ("words", "seconds", "pairs", "loss")
     words, trained_seconds, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)
     corpus, vocabulary = run.corpus, run.vocabulary
+    report, bad_blocks = corpus.report.as_dict(), [asdict(block) for block in corpus.bad_blocks]
+    counts = {name: getattr(vocabulary, name) for name in ("total", "raw_words", "raw_types", "missing")}
+    scored = [entry for entry in result.history if "scores" in entry]
     joining = {"phrases": sum(joined.seconds for joined in corpus.passes)} if corpus.passes else {}
     stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
         "params": shared.params.as_dict(),
         "resources": {"device": shared.device, "threads": result.threads},
-        "corpus": {
-            "identity": corpus.identity,
-            "tokens": corpus.n_tokens,
-            "report": corpus.report.as_dict(),
-            "bad_blocks": [asdict(b) for b in corpus.bad_blocks],
-        },
+        "corpus": {"identity": corpus.identity, "tokens": corpus.n_tokens, "report": report, "bad_blocks": bad_blocks},
         "phrases": describe_phrases(corpus),
-        "vocabulary": {
-            "words": vocabulary.size,
-            "total": vocabulary.total,
-            "raw_words": vocabulary.raw_words,
-            "raw_types": vocabulary.raw_types,
-            "missing": vocabulary.missing,
-            "missing_words": list(vocabulary.missing_words),
-        },
+        "vocabulary": {"words": vocabulary.size, **counts, "missing_words": list(vocabulary.missing_words)},
         "metrics": {
             "words": words,
             "seconds": round(trained_seconds, 3),
@@ -184,9 +175,7 @@ def _make_manifest(
             "history": result.history,
             "stages": [{"stage": name, "seconds": round(value, 3)} for name, value in stages.items()],
             "workers": workers,
-            "evaluations": [
-                {name: entry[name] for name in ("progress", "scores")} for entry in result.history if "scores" in entry
-            ],
+            "evaluations": [{name: entry[name] for name in ("progress", "scores")} for entry in scored],
         },
         **result.facts,
     }
@@ -230,11 +219,8 @@ def _worker_facts(result: TrainingResult, before: dict[str, Usage], after: dict[
         share, last = result.shares.get(address, WorkerShare()), after.get(address)
         first = before.get(address, Usage(0, 0, 0, 0.0))
         rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
-        row: dict[str, Any] = {
-            "worker": str(number),
-            "words_per_second": round(rate),
-            "seconds": round(share.seconds, 3),
-        }
+        speed = {"words_per_second": round(rate), "seconds": round(share.seconds, 3)}
+        row: dict[str, Any] = {"worker": str(number), **speed}
         if last is not None:
             row |= {"threads": last.threads, "peak_memory": last.peak_memory, "sent": last.sent - first.sent}
             row["processor_seconds"] = round(last.processor_seconds - first.processor_seconds, 3)

@@ -63,7 +63,7 @@ def list_trainings() -> Iterator[Params]:
 
 
 def warm_up(processes: int | None = None) -> WarmUp:
-    """Compile the kernels of every objective and strategy for this processor, unless they are compiled.
+    """Compile the kernels of all objectives and strategies for this processor, unless they are compiled.
 
     A little text is trained by each objective with each strategy that can. Compiled kernels are kept below
     NUMBA_CACHE_DIR, or else below XDG_CACHE_HOME or ~/.cache, in a folder that is named by the kernels' code, Numba's

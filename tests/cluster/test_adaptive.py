@@ -17,7 +17,7 @@ from daskw2v.cluster.workers import Trainers, find_trainers
 from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.training.devices import DEVICES, find_device_trainers
 from daskw2v.training.estimates.check import find_worker_kinds
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {

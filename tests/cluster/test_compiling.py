@@ -7,8 +7,8 @@ import pytest
 
 from daskw2v.kernels import compilation
 from daskw2v.kernels.jit import kernel
-from daskw2v.training.loop.rounds import make_entry, words_per_second
 from daskw2v.training.loop.strategy import RoundReport, TaskClock, TaskTotals
+from daskw2v.training.rounds import make_entry, words_per_second
 
 
 def double(x):

@@ -14,11 +14,12 @@ from daskw2v.objectives.cuda import pieces
 from daskw2v.objectives.cuda.pieces import MIN_PIECE
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.targets import negative_targets
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.segments import Segment
 from tests.support.cuda.cases import Windows
 from tests.support.cuda.compiling import Setting
 from tests.support.cuda.occupancy import MULTIPROCESSORS
+from tests.support.options import reads_field
 
 KERNELS = sorted(name for name, objective in OBJECTIVES.items() if "cuda" in objective.trainers)
 

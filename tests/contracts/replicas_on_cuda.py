@@ -11,8 +11,7 @@ from distributed import Client
 from daskw2v import Params, Resources, train
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.replica import Replica
-from daskw2v.training.devices.gpu import CudaPartitionTrainer
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.gpu import CudaPartitionTrainer, GpuRows
 
 ROUNDS = Params(
     min_count=1,

@@ -13,8 +13,9 @@ from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives import reference
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.cpu import composed as kernels
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.segments import Segment
+from tests.support.options import reads_field
 
 OBJECTIVES_OF_TEXT = sorted(name for name, objective in OBJECTIVES.items() if reads_field(objective, "maxn"))
 RATE = Rate(0.05, -1e-6, 10)

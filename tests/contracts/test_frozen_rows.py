@@ -15,11 +15,12 @@ from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.request import check_choices
 from daskw2v.training.strategies import STRATEGIES
+from tests.support.options import reads_field
 
 N, D = 60, 20
 OPTIONS = [

@@ -12,10 +12,11 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.reference import train_hidden, train_targets, window_columns
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.windows import make_prefixes
 from daskw2v.sampling.segments import Segment
 from tests.support.markets import prepare
+from tests.support.options import reads_field
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 ALONE = HotRows(0, 0, 0, 1)

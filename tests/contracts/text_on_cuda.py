@@ -17,7 +17,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.sampling import reader as readers
 from daskw2v.sampling.cuda import TILE, Cutter
-from daskw2v.sampling.reader import RunText, SegmentReader
+from daskw2v.sampling.reader import OpenText, SegmentReader
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.shards.encode import build_corpus
 from daskw2v.stages import Store
@@ -52,7 +52,7 @@ def text(made, request, monkeypatch):
         whole = readers.SegmentReader.spans
         monkeypatch.setattr(reader, "spans", lambda low, high: in_parts(whole(reader, low, high), request.param))
     keep = keep_thresholds(vocabulary.load().counts, 3e-2)
-    return RunText(reader, corpus.n_tokens, keep)
+    return OpenText(reader, corpus.n_tokens, keep)
 
 
 def in_parts(spans, most):

@@ -12,7 +12,7 @@ from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.training.request import check_choices
-from daskw2v.training.sizes.text import guess_text
+from daskw2v.training.sizes import guess_text
 from tests.support.reading import read
 
 # Records of ten bytes, a word each; a block is a range of records

@@ -7,11 +7,12 @@ import pytest
 
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
+from tests.support.options import reads_field
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 200
 PARAMS = Params(vector_size=48, prefix_sizes=(16, 32), min_count=1, epochs=2, sample=0, strategy="averaging")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.estimates.memory import estimate
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 
 PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, train_in_order
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, run_in_order
 
 
 def job(input_, output, number):
@@ -23,7 +23,7 @@ buckets = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40)
 
 
 @given(buckets, st.integers(1, 4))
-def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(works, threads):
+def test_run_in_order__keeps_the_order_of_each_partition_and_never_shares_one(works, threads):
     lock, busy, seen = threading.Lock(), set(), defaultdict(list)
 
     def train(job):
@@ -38,11 +38,11 @@ def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(
         return 10 * job.slice_number
 
     with ThreadPoolExecutor(threads) as pool:
-        assert train_in_order(pool, threads, train, works) == [10 * job.slice_number for job in works]
+        assert run_in_order(pool, threads, train, works) == [10 * job.slice_number for job in works]
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
-def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
+def test_run_in_order__waits_for_no_bucket_that_has_other_partitions():
     slow = threading.Event()
     works = [job(0, 0, 0), job(1, 1, 1), job(1, 2, 2), job(2, 1, 3)]
 
@@ -54,10 +54,10 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
         return job.slice_number
 
     with ThreadPoolExecutor(2) as pool:
-        assert train_in_order(pool, 2, train, works) == [0, 1, 2, 3]
+        assert run_in_order(pool, 2, train, works) == [0, 1, 2, 3]
 
 
-def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
+def test_run_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
     begun = []
 
     def train(job):
@@ -66,5 +66,5 @@ def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
             raise ValueError("no such pairs")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no such pairs"):
-        train_in_order(pool, 1, train, [job(number, 0, number) for number in range(5)])
+        run_in_order(pool, 1, train, [job(number, 0, number) for number in range(5)])
     assert begun == [0, 1]

@@ -16,8 +16,7 @@ from daskw2v.training import choice
 from daskw2v.training.choice import choose, list_candidates
 from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.planning import parse_rate
-from daskw2v.training.sizes.text import Text, guess_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, guess_text
 from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke
 

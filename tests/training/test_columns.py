@@ -13,7 +13,7 @@ from daskw2v.errors import ParameterError, StoreError, TrainingError
 from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.versions import latest_version
 from daskw2v.stages import Store, build_corpus, build_matrix, build_vocabulary, train_model
-from daskw2v.training.columns import columns, model, parts
+from daskw2v.training.columns import columns, parts
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.step_schedule import ColumnRounds
 
@@ -259,8 +259,7 @@ def test_columns__never_bring_rows_to_the_client(client, text, tmp_path, monkeyp
         seen.extend(results := gather(*args))
         return results
 
-    for module in (columns, model):
-        monkeypatch.setattr(module, "gather", watch)
+    monkeypatch.setattr(columns, "gather", watch)
     train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
     assert {type(value).__name__ for value in seen} == {"TaskTotals", "dict"}
     written = [value for value in seen if isinstance(value, dict)]  # checksums of chunks

@@ -24,8 +24,7 @@ from daskw2v.training.averaging.round_schedule import max_steps
 from daskw2v.training.estimates import check
 from daskw2v.training.estimates.check import check_encoding, check_training, find_worker_kinds, local_workers
 from daskw2v.training.estimates.memory import estimate
-from daskw2v.training.sizes.text import Text, guess_text, known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, guess_text, known_text
 from daskw2v.vocabulary.count import build_vocabulary
 from tests.support.refusals import refusal
 
@@ -140,7 +139,7 @@ def test_estimate__counts_a_network_on_a_gpu():
 
 @given(ONE_BUCKET, st.sampled_from(fields(Text)), st.floats(1, 100), st.sampled_from([*RUNS.values()]))
 def test_estimate__never_falls_as_text_grows(text, field, factor, params):
-    bound = {"words": 10**10, "left": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(
+    bound = {"words": 10**10, "subsampled": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(
         field.name, 10**6
     )
     larger = replace(text, **{field.name: min(int(getattr(text, field.name) * factor), bound)})

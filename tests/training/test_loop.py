@@ -8,8 +8,8 @@ import pytest
 from daskw2v.errors import TrainingError
 from daskw2v.store.storage import Store
 from daskw2v.training.loop import checkpoint
-from daskw2v.training.loop.rounds import train_rounds
 from daskw2v.training.loop.strategy import RoundReport, TaskTotals
+from daskw2v.training.rounds import train_rounds
 
 
 class CountingRun:

@@ -8,13 +8,14 @@ import pytest
 from daskw2v import Params, Resources, Versions, retrain, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.training.start.markets import with_market_table
 from daskw2v.vocabulary.markets import MarketCounts, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from tests.support.options import reads_field
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

@@ -16,8 +16,14 @@ from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments, touches_per_window
-from daskw2v.training.averaging.merge import Delta, find_merge_rule, merge_block, project_delta, subtract_rows
-from daskw2v.training.averaging.merge_tasks import BlockTraining
+from daskw2v.training.averaging.merge import (
+    BlockTraining,
+    Delta,
+    find_merge_rule,
+    merge_block,
+    project_delta,
+    subtract_rows,
+)
 from daskw2v.training.averaging.pulling import ReplicaText
 from daskw2v.training.averaging.replica import Replica, ReplicaStep, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, level_ends

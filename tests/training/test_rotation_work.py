@@ -17,8 +17,7 @@ from daskw2v.training.rotation.work import (
     passes_ahead,
     waiting_factor,
 )
-from daskw2v.training.sizes.text import Text, estimate_load
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, estimate_load
 
 D, TYPES = 100, 100_000
 TEXT = Text(10**9, TYPES, 5 * 10**8, TYPES, 1, 1, 10**7, TYPES, TYPES)

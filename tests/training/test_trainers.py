@@ -8,8 +8,8 @@ from distributed import Client, Scheduler, SpecCluster, Worker
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError
+from daskw2v.training import rounds
 from daskw2v.training.devices import DEVICES
-from daskw2v.training.loop import rounds
 from daskw2v.training.loop.strategy import WorkerShares
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.strategies import STRATEGIES

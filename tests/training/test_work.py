@@ -11,8 +11,7 @@ from daskw2v.training.choice import make_candidate
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, find_constants, forecast
 from daskw2v.training.loop.work import Moment, Phase, Work
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategies import STRATEGIES
 
 GB = 1 << 30

@@ -3,7 +3,7 @@
 from functools import partial
 
 from daskw2v.kernels.cuda import call
-from daskw2v.objectives.base import Objective, initial_rows
+from daskw2v.objectives.base import Objective
 from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.curvature import curvature_of_windows
@@ -18,7 +18,6 @@ CBOW_NS = Objective(
     alphas={"sgd": 0.05},
     honours=("frozen_words", "maxn", "features"),
     tables=word_table_rows,
-    initial=initial_rows,
     prepare=prepare_noise,
     with_markets=with_markets,
     prepared_bytes=noise_bytes,

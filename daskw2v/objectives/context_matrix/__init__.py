@@ -8,7 +8,7 @@ from functools import partial
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import call
-from daskw2v.objectives.base import Objective, initial_rows
+from daskw2v.objectives.base import Objective
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_table_rows
 from daskw2v.objectives.settings import WordContextMatrix
@@ -43,7 +43,6 @@ CONTEXT_MATRIX = Objective(
     title="skip-gram with negative sampling over the word-context matrix",
     alphas={"sgd": 0.05, "adam": 0.005},
     tables=word_table_rows,
-    initial=initial_rows,
     prepare=prepare,
     prepared_bytes=noise_bytes,
     column_trainers={"cpu": cpu.train, "cuda": partial(call, f"{__name__}.cuda", "train")},

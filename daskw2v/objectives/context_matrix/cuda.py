@@ -41,27 +41,22 @@ def train(
         rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
     inputs = tables.fixed, columns.contexts, prepared.noise, cuda.to_device(rates)
     numbers = columns.key, columns.first, columns.row // BATCH, first, tables.trained_floats
-    compile_kernel(tables.width, negative, use_adam)[last - first, (LANES, BATCH)](
-        tables.trained, *inputs, *numbers, losses
-    )
+    launch = compile_kernel(tables.width, negative, use_adam)
+    launch[last - first, (LANES, BATCH)](tables.trained, *inputs, *numbers, losses)
     cuda.synchronize()  # before the arrays that the kernel reads are released
 
 
-@lru_cache(maxsize=64)
-def compile_kernel(width: int, negative: int, use_adam: bool) -> Any:
-    """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
-
-    Rows of more than about a thousand floats are in the lane's local memory instead, which is slower, with the same
-    results.
-    """
+def _group_targets(width: int, negative: int) -> tuple[int, int, bool]:
+    """Return the number of groups of a row's targets, the targets of a group, and whether a lane keeps all of them."""
     groups = -(-(1 + negative) // SUMS)
-    size = -(-(1 + negative) // groups)  # targets of a group: the last group may be padded
-    floats = floats_of(width)
-    keeps_targets = groups == 1 and size * floats <= _KEPT
-    across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
-    n_targets, n_drawn = groups * size, across * negative
-    read, write = warp.reading(width, warp.load4), warp.writing(width, warp.store4)
-    read_target, tables = warp.reading(width, warp.load4_constant), 3 if use_adam else 1
+    size = -(-(1 + negative) // groups)  # the last group may be padded
+    return groups, size, groups == 1 and size * floats_of(width) <= _KEPT
+
+
+def _make_updaters(width: int, negative: int) -> tuple[Any, Any]:
+    """Return the device functions `weigh` and `pull`, which compute the update of a row by the targets of a column."""
+    (groups, size, keeps_targets), floats = _group_targets(width, negative), floats_of(width)
+    read_target = warp.reading(width, warp.load4_constant)
 
     @device
     def target(drawn: Any, start: Any, index: Any, context: Any) -> Any:
@@ -102,6 +97,23 @@ def compile_kernel(width: int, negative: int, use_adam: bool) -> Any:
                 read_target(fixed, np.int64(target(drawn, start, index, context)) * width, lane, near, slot)
             for k in range(floats):
                 update[k] += weights[index] * near[slot, k]
+
+    return weigh, pull
+
+
+@lru_cache(maxsize=64)
+def compile_kernel(width: int, negative: int, use_adam: bool) -> Any:
+    """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
+
+    Rows of more than about a thousand floats are in the lane's local memory instead, which is slower, with the same
+    results.
+    """
+    groups, size, keeps_targets = _group_targets(width, negative)
+    floats, tables, n_targets = floats_of(width), 3 if use_adam else 1, groups * size
+    across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
+    n_drawn = across * negative
+    read, write = warp.reading(width, warp.load4), warp.writing(width, warp.store4)
+    weigh, pull = _make_updaters(width, negative)
 
     @kernel
     def run(

@@ -136,9 +136,8 @@ def train_composed(
     for start in range(first, last, STRETCH):
         stop = min(start + STRETCH, last)
         low, high = max(start - window, 0), min(stop + window, len(inputs))
-        n_composed = compose_rows(
-            segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer
-        )
+        words = segment.tokens, low, high, inputs
+        n_composed = compose_rows(*words, features, tables.source, rows, tables.width, composer)
         n, lost = train(segment, start, stop, local, rate, epoch, prepared)
         spread_changes(*n_composed, features, tables.source, rows, tables.width, composer, CROWD)
         examples, loss = examples + n, loss + lost
@@ -157,11 +156,8 @@ def compose_rows(
     n_features = _list_members(n_words, features, width, composer)
     weighted = len(composer.weights) > 0
     for word in range(n_words):
-        own_start, offset, weight = (
-            np.int64(composer.words[word]) * width,
-            word * width,
-            features.own[composer.words[word]],
-        )
+        own_start, offset = np.int64(composer.words[word]) * width, word * width
+        weight = features.own[composer.words[word]]
         for k in range(width):
             composer.rows[offset + k] = weight * own[own_start + k]
     for feature in range(n_features):

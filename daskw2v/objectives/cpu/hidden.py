@@ -20,14 +20,7 @@ from daskw2v.kernels.jit import emitting, inline
 from daskw2v.kernels.simd import LANES, SLOTS
 from daskw2v.objectives.cpu import steps
 from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, make_center_trainer
-from daskw2v.objectives.cpu.steps import (
-    MAX_TARGETS,
-    float_pointer,
-    gradients_each,
-    gradients_one,
-    over_columns,
-    row_pointers,
-)
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, gradients_each, gradients_one, over_columns, row_pointers
 
 OWN = MAX_TARGETS - 1  # index of the own target among the values of a hidden vector of a batch
 EACH = (0,) * MAX_TARGETS  # as long as a hidden vector has values
@@ -41,11 +34,8 @@ def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) 
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
     def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
-        share, start, end = (
-            simd.splat(builder, share, LANES),
-            float_pointer(builder, start),
-            float_pointer(builder, end),
-        )
+        share = simd.splat(builder, share, LANES)
+        start, end = (steps.float_pointer(builder, row) for row in (start, end))
         end_block = builder.append_basic_block("done")
         cases = builder.switch(n, end_block)
         for number in range(1, _MAX_ROWS + 1):
@@ -113,7 +103,7 @@ def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
 
 def _adjacent_rows(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
     """Return pointers to n rows, the first at `base`, with `apart` floats from the begin of a row to the next."""
-    return [builder.gep(float_pointer(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
+    return [builder.gep(steps.float_pointer(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
 
 class Registers(NamedTuple):

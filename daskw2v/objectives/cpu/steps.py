@@ -194,9 +194,8 @@ def dots(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any
     """
     xs, size = _context_pointers(builder, x), len(tile.type)
     nexts = row_pointers(builder, ahead, stride, size)[: (size + 1) // 2]
-    emit_dots(
-        builder, xs, list_shared_targets(builder, targets, stride, size, len(xs)), nexts, width, values, MAX_TARGETS
-    )
+    met = list_shared_targets(builder, targets, stride, size, len(xs))
+    emit_dots(builder, xs, met, nexts, width, values, MAX_TARGETS)
 
 
 @emitting(types.void, None, _number, _number, _number, _number, _number, None)
@@ -207,10 +206,8 @@ def updates(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: 
     results of `gradients`. Contexts must differ: a row that is listed twice would lose an update.
     """
     xs, size = _context_pointers(builder, x), len(tile.type)
-    met, nexts = (
-        list_shared_targets(builder, targets, stride, size, len(xs)),
-        row_pointers(builder, ahead, stride, size),
-    )
+    met = list_shared_targets(builder, targets, stride, size, len(xs))
+    nexts = row_pointers(builder, ahead, stride, size)
     emit_updates(builder, xs, xs, xs, met, nexts[(size + 1) // 2 :], width, values, MAX_TARGETS)
 
 

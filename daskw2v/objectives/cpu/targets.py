@@ -305,12 +305,10 @@ def _list_steps(
     copies = builder.select(hot, simd.splat(builder, shift, MAX_TARGETS), ir.Constant(large, [0] * MAX_TARGETS))
     addresses = builder.add(builder.mul(nodes, row_bytes), simd.splat(builder, table, MAX_TARGETS))
     builder.store(builder.add(addresses, copies), builder.inttoptr(rows, large.as_pointer()), align=8)
-    turn_signs = builder.sitofp(
-        builder.or_(turns, simd.integers(1, MAX_TARGETS)), simd.vector_of(MAX_TARGETS)
-    )  # -1 or 1
-    simd.store(
-        builder, float_pointer(builder, signs), builder.select(counts, turn_signs, simd.constant(0.0, MAX_TARGETS))
-    )
+    ones = builder.or_(turns, simd.integers(1, MAX_TARGETS))  # -1 or 1
+    turn_signs = builder.sitofp(ones, simd.vector_of(MAX_TARGETS))
+    counted_signs = builder.select(counts, turn_signs, simd.constant(0.0, MAX_TARGETS))
+    simd.store(builder, float_pointer(builder, signs), counted_signs)
 
 
 @inline

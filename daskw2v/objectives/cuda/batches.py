@@ -24,7 +24,7 @@ def group_size(width: int) -> int:
 
 @device
 def row_bits(pairs: Any) -> Any:
-    """Return half the bits of a pair, as `sampling.pairs.half_of`, which does not take arrays of the simulator."""
+    """Return half the bits of a pair, as `sampling.pairs.row_bits`, which does not take arrays of the simulator."""
     return np.uint64(4 * pairs.itemsize)
 
 

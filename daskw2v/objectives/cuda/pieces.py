@@ -20,15 +20,8 @@ from daskw2v.kernels.cuda.gpus import WarpKernel, shared_memory
 from daskw2v.kernels.cuda.gpus import room as room  # trainers import it from this module
 from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
 from daskw2v.objectives.base import DeviceTables, Rate
-from daskw2v.objectives.cuda.access import (
-    FLUSH,
-    TOGETHER,
-    gpu_adds_four,
-    make_context_access,
-    make_mover,
-    make_target_access,
-    make_warp_tables,
-)
+from daskw2v.objectives.cuda import access
+from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, gpu_adds_four, make_warp_tables
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, shared_bytes_of_warp
 from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling.pairs import draw_window_size
@@ -71,10 +64,10 @@ def make_piece_kernel(shape: Shape, aim: Aim, train_window: Callable[..., Any], 
         loss) that trains the contexts start..stop-1 of a center; `slot` is the ring's slot of the first.
     """
     window, width = shape.window, shape.width
-    floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, make_mover(shape)
+    floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, access.make_mover(shape)
     both = 2 * SUMS
-    _, _, enter, leave = make_context_access(shape, slots)
-    _, _, fetch_top, flush_top = make_target_access(shape, aim)
+    _, _, enter, leave = access.make_context_access(shape, slots)
+    _, _, fetch_top, flush_top = access.make_target_access(shape, aim)
     top, top_floats = aim.top, max(FLOATS, 2 * aim.top * width)
 
     @kernel

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import call
-from daskw2v.objectives.base import DeviceTables, Objective, Tables, initial_rows
+from daskw2v.objectives.base import DeviceTables, Objective, Tables
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.settings import SkipGramHS
 from daskw2v.objectives.sg_hs import cpu
@@ -38,7 +38,6 @@ SG_HS = Objective(
     alphas={"sgd": 0.025},
     honours=("frozen_words", "maxn", "features"),
     tables=tree_table_rows,
-    initial=initial_rows,
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
     trainers={"cpu": partial(train_by, cpu.find_trainer), "cuda": partial(call, f"{__name__}.cuda", "train")},

@@ -7,7 +7,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import call
 from daskw2v.objectives import settings
-from daskw2v.objectives.base import DeviceTables, Objective, Tables, initial_rows
+from daskw2v.objectives.base import DeviceTables, Objective, Tables
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_table_rows
 from daskw2v.objectives.sgns import cpu
@@ -39,7 +39,6 @@ SGNS = Objective(
     alphas={"sgd": 0.035},
     honours=("frozen_words", "maxn", "features"),
     tables=word_table_rows,
-    initial=initial_rows,
     prepare=prepare_noise,
     with_markets=with_markets,
     prepared_bytes=noise_bytes,

@@ -204,13 +204,8 @@ class Subwords:
         """Write the weights as arrays of a Zarr group, and the alphabet as its attributes."""
         for name, values in self.weights.items():
             write_array(group, name, values)
-        group.attrs.update(
-            {
-                "characters": [ord(character) for character in self.alphabet.characters],
-                "length": self.alphabet.length,
-                "widths": filter_widths(self.weights),
-            }
-        )
+        characters, widths = [ord(character) for character in self.alphabet.characters], filter_widths(self.weights)
+        group.attrs.update({"characters": characters, "length": self.alphabet.length, "widths": widths})
 
     @classmethod
     def load(cls, group: zarr.Group) -> Self:
@@ -229,9 +224,8 @@ class Subwords:
         alphabet = Alphabet("".join(map(chr, characters)), length)
         weights = {name: read_array(group, name) for name in weight_shapes(widths, 0, 0, 0, 0)}
         filters = weights["output"].shape[0] // len(widths)
-        shapes = weight_shapes(
-            widths, len(alphabet), weights["characters"].shape[-1], filters, weights["output"].shape[-1]
-        )
+        character_size, vector_size = weights["characters"].shape[-1], weights["output"].shape[-1]
+        shapes = weight_shapes(widths, len(alphabet), character_size, filters, vector_size)
         for name, values in weights.items():
             if values.shape != shapes[name] or values.dtype != np.float32:
                 raise _damaged(group, f"{name} is {values.dtype} of shape {values.shape}, not float32 {shapes[name]}")

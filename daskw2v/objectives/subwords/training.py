@@ -32,7 +32,7 @@ class AdamMoments(NamedTuple):
     second: Weights
 
 
-def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int = FILTERS) -> Weights:
+def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     """Return a network's weights before training, float32: a pure function, so that any worker can compute them.
 
     Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
@@ -45,19 +45,16 @@ def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int
         Number of characters, `len(alphabet)`.
     seed
         Seed of the draws.
-    filters
-        Number of filters of each width.
     """
     key, n_drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in weight_shapes(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
+    for name, shape in weight_shapes(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
         n = int(np.prod(shape))
-        draws = uniform(key, np.arange(n_drawn, n_drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
-        weights[name] = draws
+        weights[name] = uniform(key, np.arange(n_drawn, n_drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         n_drawn += n
     weights["characters"][0] = 0  # unknown characters have no influence, unless training has some
     for width in WIDTHS:
         weights[filter_name(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
-    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * filters)))
+    weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * FILTERS)))
     weights["bias"][:] = 0
     return weights
 

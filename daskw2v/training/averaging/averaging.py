@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Any
 
 from distributed import Client, Future
@@ -32,32 +33,16 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments
-from daskw2v.training.averaging.merge import find_merge_rule
-from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
+from daskw2v.training.averaging.merge import BlockTraining, Curvatures, find_merge_rule, submit_merge
 from daskw2v.training.averaging.pulling import find_reached_rows, pull_rows, pulls_rows
-from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_totals, make_replica, train_replica
+from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
-from daskw2v.training.devices import Threads, find_device, find_device_trainers, make_threads
+from daskw2v.training.devices import Threads, find_device, find_device_trainers
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import (
-    ModelRows,
-    RoundReport,
-    Strategy,
-    TableParts,
-    check_rounds,
-    rounds_until_needed,
-)
-from daskw2v.training.start.blocks import (
-    TableBlock,
-    cut_tables,
-    initial_block,
-    join_blocks,
-    load_blocks,
-    pick_block,
-    save_blocks,
-)
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, until_needed
+from daskw2v.training.start.blocks import TableBlock, cut_tables, join_blocks, pick_block, save_blocks, submit_blocks
 from daskw2v.training.start.features import count_table_rows
 
 _HOGWILD = "{} train each replica without locks: fast, but not reproducible to the last bit (one thread of a CPU is)"
@@ -105,11 +90,9 @@ class AveragingRun:
         tables = count_table_rows(self._run)
         cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
         blocks, self._final, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
-        if checkpoint is None:
-            self._blocks = _initial_blocks(self._client, self._run, blocks, key)
-            return
-        check_rounds(checkpoint, manifest, len(self))
-        self._blocks = load_blocks(self._client, checkpoint, blocks, key)
+        if checkpoint is not None:
+            check_rounds(checkpoint, manifest, len(self))
+        self._blocks = submit_blocks(self._client, self._run, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:
         """Return whether a model exists before the round of this number: it does before the first round of a task."""
@@ -122,7 +105,7 @@ class AveragingRun:
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit the training and merging of all replicas; return an iterator that waits for a report of each step."""
         if number not in self._submitted:
-            together = rounds_until_needed(needs_rows, self._rounds.rounds_of_task(number))
+            together = until_needed(needs_rows, self._rounds.rounds_of_task(number))
             self._n_submitted = len(together)
             reports = self._submit([self._rounds[n] for n in together])
             rows = self._model_rows() if needs_rows(together[-1]) else None
@@ -175,16 +158,8 @@ class AveragingRun:
             replica = _SubmittedReplica(number, reached, options)
             replica.start = self._final or self._rows_for(replica, numbers, key)
             # Named as the tasks of its steps, so that Dask expects it to take as long, and does not crowd one worker
-            replica.future = self._client.submit(
-                make_replica,
-                self._run,
-                self._threads,
-                list(self._blocks),
-                reached,
-                replica.start,
-                key=f"train-{key}-start-{number}",
-                **replica.options,
-            )
+            job = self._run, self._threads, list(self._blocks), reached, replica.start
+            replica.future = self._client.submit(make_replica, *job, key=f"train-{key}-start-{number}", **options)
             replicas.append(replica)
         return replicas
 
@@ -200,11 +175,9 @@ class AveragingRun:
         if not pulls_rows(self._run, current):
             return [None] * current.n_replicas
         works = zip(*(step.works for step in current.steps), strict=True)
-        blocks = list(self._blocks)
+        submit, job = self._client.submit, (find_reached_rows, self._run)
         return [
-            self._client.submit(
-                find_reached_rows, self._run, replica_works, blocks, key=f"reach-{key}-{replica}", retries=2
-            )
+            submit(*job, replica_works, list(self._blocks), key=f"reach-{key}-{replica}", retries=2)
             for replica, replica_works in enumerate(works)
         ]
 
@@ -222,18 +195,10 @@ class AveragingRun:
 
     def _train(self, replica: "_SubmittedReplica", n_last: int, key: str) -> Future:
         """Submit the training of the last `n_last` steps of a replica; return the future of `ReplicaResult`."""
-        trained = self._client.submit(
-            train_replica,
-            replica.future,
-            list(replica.steps),
-            replica.start,
-            list(replica.merged),
-            n_last,
-            replica.totals,
-            key=f"train-{key}-{replica.number}",
-            **replica.options,
-        )
-        replica.totals = self._client.submit(get_totals, trained, key=f"totals-{trained.key}")
+        job = replica.future, list(replica.steps), replica.start, list(replica.merged), n_last, replica.totals
+        key = f"train-{key}-{replica.number}"
+        trained = self._client.submit(train_replica, *job, key=key, **replica.options)
+        replica.totals = self._client.submit(attrgetter("totals"), trained, key=f"totals-{trained.key}")
         return trained
 
     def _reports(
@@ -371,18 +336,10 @@ def _start(
 ) -> AveragingRun:
     """Start or resume a run, as `StartRun` says; report training without locks to the listener."""
     trainers = find_device_trainers(client, run.device)
-    threads = make_threads(task_threads(trainers.list_threads(), run.params, resources), resources)
+    threads = Threads(task_threads(trainers.list_threads(), run.params, resources), resources.device)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(sharing)))
     return AveragingRun(client, run, folder, length, trainers, threads)
-
-
-def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key: str) -> dict[TableBlock, Future]:
-    """Submit the making of the initial rows of blocks; return their futures."""
-    return {
-        block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
-        for block in blocks
-    }
 
 
 def _check(params: Params) -> None:
@@ -415,13 +372,5 @@ AVERAGING = Strategy(
     tried=candidate_settings,
     check=_check,
     describe_run=_describe_run,
-    honours=(
-        "frozen_words",
-        "maxn",
-        "features",
-        "prefix_sizes",
-        "market_negative",
-        "hot_rows",
-        "max_in_flight",
-    ),
+    honours=("frozen_words", "maxn", "features", "prefix_sizes", "market_negative", "hot_rows", "max_in_flight"),
 )

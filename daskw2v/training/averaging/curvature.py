@@ -93,7 +93,7 @@ def compute_moments(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
     """Task: return the weighted moments of a block's rows, shape (rows, D) float32; of many rows, of a sample."""
     weights, columns = touches_per_window(run)[block.table][block.start : block.stop], rows.shape[1]
     first, second = np.zeros(columns), np.zeros((columns, columns))
-    # All rows of the most frequent words count; of rarer words, every n-th row, for the rows around it
+    # All rows of the most frequent words count; of rarer words, each n-th row, for the rows around it
     interval = max(1, len(rows) // _SAMPLED)
     for sample, weight in ((slice(0, _SAMPLED), 1), (slice(_SAMPLED, None, interval), interval)):
         sampled = np.ascontiguousarray(rows[sample])

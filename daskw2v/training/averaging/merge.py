@@ -1,4 +1,4 @@
-"""Merge rules: how replicas that were trained apart are merged into one model.
+"""How replicas that were trained apart are merged into one model: merge rules, and the tasks that merge a block.
 
 `sequential` (default) composes the changes of the replicas as if one replica had trained their texts one after the
 other, as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. The changes of a replica fade
@@ -13,20 +13,26 @@ A replica's changes, its differences from the common model, travel in bfloat16, 
 lower 16 bits, rounded to nearest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from distributed import Client, Future
 
-from daskw2v.cluster.shared_memory import allocate_shared, by_fields
+from daskw2v.cluster.shared_memory import allocate_shared, by_fields, share
 from daskw2v.config.registry import Registry
 from daskw2v.kernels.bfloat16 import from_bfloat16
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.multiply import multiply
+from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
-from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature
+from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, kept_share, touches_per_window
+from daskw2v.training.averaging.settings import Averaging
+from daskw2v.training.devices import DeviceRows
+from daskw2v.training.loop.strategy import TaskTotals
+from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array, Int32Array, UInt16Array
 
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
@@ -106,6 +112,25 @@ def _subtract(base: Any, trained: Any, delta: Any) -> Any:
     return squares
 
 
+@by_fields
+class ReplicaResult(NamedTuple):
+    """The result of a task that trains a replica.
+
+    Parameters
+    ----------
+    changes
+        The replica's changes of each block that is merged, by the block's number.
+    rows
+        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else none.
+    totals
+        The totals of each step of the task.
+    """
+
+    changes: Mapping[int, Delta]
+    rows: Sequence[Float32Array | DeviceRows]
+    totals: Sequence[TaskTotals]
+
+
 @dataclass(frozen=True)
 class Training:
     """The training of rows by a replica between two merges; empty for rules that do not read it.
@@ -151,7 +176,7 @@ class SummedChanges(NamedTuple):
         return SummedChanges(self.total[rows].copy(), self.n)
 
 
-Changes: TypeAlias = Delta | SummedChanges
+ReplicaChanges: TypeAlias = Delta | SummedChanges
 
 
 def _append_sum(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
@@ -198,7 +223,7 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
 
 
 def add_changes(
-    rule: MergeRule, shape: tuple[int, int], changes: Sequence[Changes], training: Training
+    rule: MergeRule, shape: tuple[int, int], changes: Sequence[ReplicaChanges], training: Training
 ) -> SummedChanges:
     """Return the sum of the projected changes of consecutive replicas, or of groups of replicas, in a block.
 
@@ -210,7 +235,9 @@ def add_changes(
     return SummedChanges(total, sum(part.n for part in changes))
 
 
-def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes], training: Training) -> Float32Array:
+def merge_block(
+    rule: MergeRule, base: Float32Array, changes: Sequence[ReplicaChanges], training: Training
+) -> Float32Array:
     """Return the merged rows of a block, shape (rows, D) float32.
 
     Parameters
@@ -236,7 +263,7 @@ def _cache_slices(rows: Float32Array) -> list[slice]:
     return [slice(a, b) for a, b in cut_range(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _sum_slice(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
+def _sum_slice(rule: MergeRule, changes: Sequence[ReplicaChanges], training: Training, rows: slice) -> SummedChanges:
     """Return the sum of changes in a slice of the rows; `training` is that of the slice."""
     total, *rest = (part.slice_rows(rows) for part in changes)
     for later in rest:
@@ -283,3 +310,100 @@ MERGE_RULES = Registry("merge", "daskw2v.merge_rules", MergeRule, {rule.name: ru
 def find_merge_rule(name: str | None) -> MergeRule:
     """Return the merge rule of this name, `sequential` for None, or raise a ParameterError that lists all names."""
     return MERGE_RULES.find(_SEQUENTIAL.name if name is None else name)
+
+
+Curvatures: TypeAlias = Mapping[str, Curvature]  # of each table; empty for rules that do not need it
+
+
+class BlockTraining(NamedTuple):
+    """The training of a block since it was merged last, as each replica did it.
+
+    Parameters
+    ----------
+    run, block
+        The run, and the block.
+    rate
+        Sum of the learning rates over the positions that a replica trained.
+    """
+
+    run: Run
+    block: TableBlock
+    rate: float
+
+    @property
+    def rule(self) -> MergeRule:
+        """The merge rule of the run's Params, by which the replicas' rows of this block become one."""
+        return find_merge_rule(Averaging.of(self.run.params).merge)
+
+    def row_training(self, curvatures: Curvatures) -> Training:
+        """Return the training of each row of the block, from the curvature of each table."""
+        if not curvatures:
+            return Training()
+        touched = touches_per_window(self.run)[self.block.table][self.block.start : self.block.stop]
+        rates = (self.rate * kept_share(self.run) * touched).astype(np.float32)
+        return Training(curvatures[self.block.table], rates)
+
+
+def submit_merge(
+    client: Client,
+    training: BlockTraining,
+    curvatures: Future | Curvatures,
+    before: Future,
+    number: int,
+    trained: Sequence[Future],
+    key: str,
+) -> Future:
+    """Submit the merging of a block; return the future of the merged rows.
+
+    The shape of the tree of tasks depends on the number of replicas alone.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    training
+        The training of the block by each replica.
+    curvatures
+        `Curvatures`, or the future of it.
+    before
+        Future of the block's rows before the training.
+    number
+        Number of the block.
+    trained
+        Futures of `ReplicaResult`, of each replica.
+    key
+        Part of the tasks' keys.
+    """
+    parts = [
+        client.submit(_project_changes, training, curvatures, replica, number, key=f"change-{replica.key}-{number}")
+        for replica in trained
+    ]
+    level = 0
+    while len(parts) > FAN_IN:
+        groups = range(0, len(parts), FAN_IN)
+        parts = [
+            client.submit(_sum_changes, training, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
+            for i in groups
+        ]
+        level += 1
+    return client.submit(_merge_changes, training, curvatures, before, *parts, key=f"merge-{key}")
+
+
+def _project_changes(training: BlockTraining, curvatures: Curvatures, trained: ReplicaResult, number: int) -> Delta:
+    """Task: return a replica's changes of the block of this number, in the coordinates of the merge rule."""
+    delta = project_delta(training.rule, trained.changes[number], curvatures.get(training.block.table, NO_CURVATURE))
+    return delta._replace(bits=share(delta.bits))
+
+
+def _sum_changes(training: BlockTraining, curvatures: Curvatures, *changes: ReplicaChanges) -> SummedChanges:
+    """Task: return the sum of the changes of consecutive replicas, or of groups of replicas, in a block."""
+    shape = training.block.stop - training.block.start, training.run.params.vector_size
+    added = add_changes(training.rule, shape, changes, training.row_training(curvatures))
+    return added._replace(total=share(added.total))
+
+
+def _merge_changes(
+    training: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: ReplicaChanges
+) -> Float32Array:
+    """Task: return the rows of a block merged with the changes of all replicas, shape (rows, D)."""
+    return share(merge_block(training.rule, np.asarray(before), changes, training.row_training(curvatures)))

@@ -22,7 +22,7 @@ from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW_POSITIONS = 1.0  # of a replica's round, by row: with more text, a replica reaches most rows
-MAX_PULLED_SHARE = 0.5  # of the rows of a block: where a replica reaches more, it gets the whole block
+MAX_PULLED_SHARE = 0.5  # of the rows of a block: where a replica reaches more, it gets the complete block
 
 
 @by_fields
@@ -67,13 +67,12 @@ def find_reached_rows(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[T
     features = load_features(run)
     if features is not None:
         marks[FEATURES][features.select(np.flatnonzero(marks["input"])).rows] = True
-    rows = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
-    is_complete = [
-        len(reached) > MAX_PULLED_SHARE * (block.stop - block.start)
-        for reached, block in zip(rows, blocks, strict=True)
-    ]
-    pulled = [reached[:0] if complete else reached for reached, complete in zip(rows, is_complete, strict=True)]
-    return ReachedRows(share(np.concatenate(pulled)), np.cumsum([0, *map(len, pulled)]), np.array(is_complete))
+    rows, is_complete = list[Int32Array](), list[bool]()
+    for block in blocks:
+        reached = np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32)
+        is_complete.append(len(reached) > MAX_PULLED_SHARE * (block.stop - block.start))
+        rows.append(reached[:0] if is_complete[-1] else reached)
+    return ReachedRows(share(np.concatenate(rows)), np.cumsum([0, *map(len, rows)]), np.array(is_complete))
 
 
 def pull_rows(rows: Float32Array, reached: ReachedRows, block: int) -> Float32Array:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
 
-from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.workers import this_worker
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import touches_per_window
-from daskw2v.training.averaging.merge import Delta, subtract_rows
+from daskw2v.training.averaging.merge import Delta, ReplicaResult, subtract_rows
 from daskw2v.training.averaging.pulling import ReachedRows, ReplicaText, make_blocks
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
@@ -89,16 +89,9 @@ class Replica:
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
         for block, part in zip(blocks, parts if reached is None else make_blocks(reached, blocks, parts), strict=True):
             tables.setdefault(block.table, []).append(part)
-        self._trainer = find_device(run.device).replica_trainer(
-            find_objective(run.params.objective.name),
-            run.params,
-            get_prepared(run),
-            partial(touches_per_window, run),
-            tables,
-            threads,
-            frozen_rows(run),
-            load_features(run),
-        )
+        objective, touched = find_objective(run.params.objective.name), partial(touches_per_window, run)
+        work = objective, run.params, get_prepared(run), touched, tables, threads, frozen_rows(run), load_features(run)
+        self._trainer = find_device(run.device).replica_trainer(*work)
         self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
         self.n_trained, self.finite = 0, True
 
@@ -169,25 +162,6 @@ class ReplicaStep(NamedTuple):
     work: ReplicaWork
     merged: tuple[int, ...] = ()
     coming: ReplicaWork | None = None
-
-
-@by_fields
-class ReplicaResult(NamedTuple):
-    """The result of a task that trains a replica.
-
-    Parameters
-    ----------
-    changes
-        The replica's changes of each block that is merged, by the block's number.
-    rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else none.
-    totals
-        The totals of each step of the task.
-    """
-
-    changes: Mapping[int, Delta]
-    rows: Sequence[Float32Array | DeviceRows]
-    totals: Sequence[TaskTotals]
 
 
 ReplicaStart = Mapping[int, Float32Array] | ReplicaResult
@@ -273,11 +247,6 @@ def _task_totals(replica: Replica, text_totals: TextTotals, clock: TaskClock) ->
     """Return the totals of a step of a replica, and the seconds since the clock was read last."""
     examples, loss, words = text_totals
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
-
-
-def get_totals(result: ReplicaResult) -> Sequence[TaskTotals]:
-    """Task: return the totals of each step of a task that trained a replica."""
-    return result.totals
 
 
 def get_block_rows(result: ReplicaResult, number: int) -> Float32Array | DeviceRows:

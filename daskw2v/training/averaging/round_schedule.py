@@ -1,9 +1,9 @@
 """The schedule of averaging: the text and the learning rate of each replica in each step; pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
@@ -143,7 +143,7 @@ class AveragingRound:
         return len(self.steps[0].works)
 
 
-class AveragingRounds(Sequence[AveragingRound]):
+class AveragingRounds:
     """The rounds of the averaging strategy, each made when it is indexed.
 
     Each round's range of text is cut into steps, and each step evenly among n_replicas. Of N steps of several replicas,
@@ -151,20 +151,14 @@ class AveragingRounds(Sequence[AveragingRound]):
     high. The rate falls with the progress of the run, from alpha to min_alpha, in the same way for all replicas of a
     step.
 
-    Rows of the most frequent words are merged after each step, rows of rarer words after every fourth, and so on
+    Rows of the most frequent words are merged after each step, rows of rarer words after each fourth, and so on
     (`level_ends`); all rows after the last step. Replicas drift apart by the updates that a row has between two merges,
     and rows of rare words have few.
 
     Parameters
     ----------
-    params
-        The settings of the run.
-    length
-        Number of corpus positions of an epoch.
-    n_words
-        Number of words of the vocabulary.
-    step
-        Minimum positions of a step, where there is one replica.
+    params, length, n_words, step
+        As in `round_sizes`.
     task
         Positions of a task of several rounds, at most, where there is one replica.
     """
@@ -192,13 +186,10 @@ class AveragingRounds(Sequence[AveragingRound]):
     def __len__(self) -> int:
         return len(self._cuts)
 
-    @overload
-    def __getitem__(self, number: int) -> AveragingRound: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[AveragingRound]: ...
-    def __getitem__(self, number: int | slice) -> AveragingRound | Sequence[AveragingRound]:
-        if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(len(self)))]
+    def __iter__(self) -> Iterator[AveragingRound]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> AveragingRound:
         if not 0 <= number < len(self):
             raise IndexError(number)
         cuts = self._cuts[number]
@@ -210,9 +201,8 @@ class AveragingRounds(Sequence[AveragingRound]):
         replicas = Averaging.of(self._params).n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *even_part(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingStep(
-            stop, tuple(works), None if number == n_steps else min(self._max_level, _level_after(number))
-        )
+        level = None if number == n_steps else min(self._max_level, _level_after(number))
+        return AveragingStep(stop, tuple(works), level)
 
 
 def _even_cuts(start: int, stop: int, n: int) -> list[int]:

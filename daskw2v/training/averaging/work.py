@@ -15,8 +15,7 @@ from daskw2v.training.averaging.pulling import FEW_POSITIONS, MAX_PULLED_SHARE
 from daskw2v.training.averaging.round_schedule import count_level_merges, max_steps, round_sizes
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.loop.work import INT, LONG, Moment, Phase, Work
-from daskw2v.training.sizes.text import Load, Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
@@ -57,9 +56,8 @@ class AveragingWork(Work):
         }
         # Tables are copied out one after the other; rows that fill complete cache lines are returned without a copy
         copied = 0.0 if self.copies == self.tables else max(self.table_bytes.values())
-        yield Moment(
-            {**kept, "tables of replicas": self.copies, "rows taken out of them": copied, "text": read}, device
-        )
+        tables = {"tables of replicas": self.copies, "rows taken out of them": copied}
+        yield Moment({**kept, **tables, "text": read}, device)
         if several:
             # Replicas stay on their workers until a round ends, and so do all merged rows that they got. Merged rows
             # replace the changes that were merged, except for a few blocks; changes have half the bytes
@@ -81,7 +79,7 @@ class AveragingWork(Work):
         more. Rows of rare words are in no cache (`far_share`).
         copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then its
         changes, and the merged rows.
-        handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
+        handling: `merge.submit_merge`, each block by one thread of a worker, frequent rows in each step; also tasks.
         travel: the changes of each block go from all replicas but one to the worker that merges it, in half the bytes;
         merged rows go back. Dask trains several replicas where the blocks are, and sends less, if it expects sending to
         cost more than waiting: where tables are large against a round's text. Of a replica that pulls rows, only these
@@ -93,9 +91,8 @@ class AveragingWork(Work):
         sizes, block = round_sizes(self.params, self.text.words, load.types), rows_per_block(d)
         rounds, steps = self.params.epochs * sizes.rounds, sizes.steps
         merging = count_level_merges(self.params, load.types, steps if several else 1)
-        merged = (
-            sum(rows * times for rows, times in merging) / load.types
-        )  # in the steps of a round: times that all rows are
+        # In the steps of a round: times that all rows are
+        merged = sum(rows * times for rows, times in merging) / load.types
         merges = sum(2 * math.ceil(rows / block) * (1 + times) for rows, times in merging)  # of blocks in a round
         share = pulled_share(load, load.words / (rounds * n), block) if several else 1.0
         reads, far, all_threads = (2 if share < 1 else 1), far_share(load, d), n * self.threads

@@ -1,6 +1,6 @@
 """Parts of the words: each is trained by a worker of its own, in tasks on columns of the word-context matrix.
 
-Parts are made of units, whole blocks of batches. A unit depends on the number of words alone, so that results do not
+Parts are made of units, complete blocks of batches. A unit depends on the number of words alone, so that results do not
 depend on the workers.
 """
 
@@ -17,7 +17,7 @@ from daskw2v.cluster.workers import Trainers, this_worker
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.models.stored.tables import read_table, write_table_rows
-from daskw2v.objectives.base import MOMENTS, MatrixColumns, is_finite
+from daskw2v.objectives.base import INPUT, MOMENTS, TABLES, MatrixColumns, is_finite
 from daskw2v.objectives.registry import find_objective, settle_params
 from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
@@ -34,8 +34,6 @@ from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _MAX_UNITS = 256  # of a vocabulary
 UNIT_WORDS = 256  # minimum words of a unit; a unit has a multiple of so many
-INPUT, OUTPUT = "input", "output"
-TABLES = (INPUT, OUTPUT)
 _MOMENTS = ("first", "second")  # in the order of a part's moments
 
 

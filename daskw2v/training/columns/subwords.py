@@ -19,31 +19,18 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.workers import this_worker
 from daskw2v.errors import DamageError
 from daskw2v.models.stored.store import create_part, read_subwords, write_subwords
+from daskw2v.objectives.base import INPUT, OUTPUT
+from daskw2v.objectives.subwords import training
 from daskw2v.objectives.subwords.network import Alphabet, Subwords, Weights
-from daskw2v.objectives.subwords.training import (
-    AdamMoments,
-    adam_step,
-    forward,
-    gradients,
-    training_bytes,
-    zero_moments,
-)
+from daskw2v.objectives.subwords.training import AdamMoments
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import open_subgroup, read_array, write_array
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.columns.parts import (
-    INPUT,
-    OUTPUT,
-    ColumnsContext,
-    PartRows,
-    TableOrigin,
-    WordRange,
-    make_columns,
-    open_part,
-)
+from daskw2v.training.columns.parts import ColumnsContext, PartRows, TableOrigin, WordRange, make_columns, open_part
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
@@ -79,7 +66,7 @@ class BlockGradients(NamedTuple):
 
 def network_bytes(vector_size: int) -> int:
     """Return the bytes that training the network takes on the device, besides the rows."""
-    return _PYTORCH + training_bytes(vector_size, BLOCK_WORDS)
+    return _PYTORCH + training.training_bytes(vector_size, BLOCK_WORDS)
 
 
 def minibatches(n_words: int) -> list[list[WordRange]]:
@@ -96,7 +83,7 @@ def open_network(run: Run, held: HeldNetwork) -> NetworkState:
     if held.store is not None:
         return _read_network(held.store)
     weights = make_initial_weights(run, _alphabet(run))
-    return NetworkState(weights, zero_moments(weights), 0)
+    return NetworkState(weights, training.zero_moments(weights), 0)
 
 
 def find_gradients(
@@ -125,7 +112,7 @@ def find_gradients(
     with device.explaining_errors():
         weights, name = open_network(run, held).weights, device.torch_device()
         characters = [_characters(run, words) for words in blocks]
-        rows = [forward(weights, block_characters, name) for block_characters in characters]
+        rows = [training.forward(weights, block_characters, name) for block_characters in characters]
         trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: output}, 1)
         starts = np.cumsum([0, *map(len, rows)])
         losses = []
@@ -135,10 +122,9 @@ def find_gradients(
             losses.append(trainer.train(INPUT, columns, int(start)))
             pairs += int(np.count_nonzero(contexts >= 0))
         (trained,) = trainer.take(INPUT)
-        block_gradients = [
-            gradients(weights, block_characters, (trained[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), name)
-            for block_characters, before, a in zip(characters, rows, starts, strict=False)
-        ]
+        after_rows = np.split(trained, starts[1:-1])
+        changes = ((after - before) / np.float32(_ROW_ALPHA) for after, before in zip(after_rows, rows, strict=True))
+        block_gradients = [training.gradients(weights, *block, name) for block in zip(characters, changes, strict=True)]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
     totals = TaskTotals(pairs, loss, bool(np.isfinite(trained).all()), 0, this_worker(), *clock.read())
     return BlockGradients(block_gradients, totals, losses)
@@ -164,7 +150,7 @@ def update_network(
     first, *rest = (by_block[words] for words in sorted(by_block))
     total = {name: sum((later[name] for later in rest), first[name]) for name in first}
     steps = network.steps + 1
-    return NetworkState(*adam_step(network.weights, network.moments, total, alpha, steps), steps)
+    return NetworkState(*training.adam_step(network.weights, network.moments, total, alpha, steps), steps)
 
 
 def center_network(network: NetworkState, mean: Float32Array) -> NetworkState:
@@ -179,7 +165,7 @@ def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32A
         weights, name = open_network(run, held).weights, device.torch_device()
         # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
         blocks = [WordRange(a, b) for a, b in cut_range(*context.words[part], BLOCK_WORDS)]
-        return share(np.concatenate([forward(weights, _characters(run, words), name) for words in blocks]))
+        return share(np.concatenate([training.forward(weights, _characters(run, words), name) for words in blocks]))
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:
@@ -195,8 +181,11 @@ def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Se
 
 
 @durable()
-def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> None:
-    """Task: write the network to a model; with `moments`, its moments and number of steps too, for a checkpoint."""
+def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> ChunkChecksums:
+    """Task: write the network to a model; with `moments`, its moments and number of steps too, for a checkpoint.
+
+    It returns no checksums: those of tables alone are kept.
+    """
     network = open_network(run, held)
     write_subwords(store, Subwords(_alphabet(run), network.weights))
     if moments:
@@ -205,6 +194,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
         for name, values in network.moments._asdict().items():
             for weight, moment in values.items():
                 write_array(group, f"{name}-{weight}", moment)
+    return {}
 
 
 def _read_network(store: Store) -> NetworkState:

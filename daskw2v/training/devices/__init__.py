@@ -13,32 +13,14 @@ from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads, make_threads
+from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu import CUDA
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece, TextTotals, read_piece
 
-__all__ = [
-    "CPU",
-    "CUDA",
-    "DEVICES",
-    "Device",
-    "DeviceRows",
-    "PartitionTrainer",
-    "ReplicaTrainer",
-    "RowTrainer",
-    "SomeRows",
-    "TextPiece",
-    "TextTotals",
-    "Threads",
-    "check_device",
-    "check_workers",
-    "find_device",
-    "find_device_trainers",
-    "make_threads",
-    "read_piece",
-]
+__all__ = ["CPU", "CUDA", "Device", "DeviceRows", "PartitionTrainer", "ReplicaTrainer", "RowTrainer"]
+__all__ += ["SomeRows", "TextPiece", "TextTotals", "Threads", "read_piece"]
 
 
 DEVICES = Registry("device", "daskw2v.devices", Device, {device.name: device for device in (CPU, CUDA)})

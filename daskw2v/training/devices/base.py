@@ -10,7 +10,6 @@ import numpy.typing as npt
 from daskw2v.cluster.shared_memory import share
 from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
-from daskw2v.config.resources import Resources
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, MatrixColumns, Objective, PartTables, is_finite
@@ -33,11 +32,6 @@ class Threads(NamedTuple):
 
     n: int
     device: Choice
-
-
-def make_threads(n: int, resources: Resources) -> Threads:
-    """Return `n` threads of a training task, with the device's settings in these Resources."""
-    return Threads(n, resources.device)
 
 
 class DeviceRows(Protocol):
@@ -91,7 +85,7 @@ class PartitionTrainer(DeviceTrainer):
         The objective, and the settings of the run.
     inputs, outputs
         For each partition, by number, a function that returns its rows, shape (rows, D) float32, or a result of
-        `take_input` or `leave_input`. The rows are copied.
+        `take` or `leave`. The rows are copied.
     counts, total
         Function from the number of a partition to the count of each of its words, shape (rows,) int64; and the sum of
         the counts of all words.
@@ -114,8 +108,7 @@ class PartitionTrainer(DeviceTrainer):
     ) -> None:
         self._train, self._objective = self.find_kernel(objective), objective
         self._params, self._counts, self._total = params, counts, total
-        self._settings = settings
-        self._width = padded(params.vector_size)
+        self._settings, self._width = settings, padded(params.vector_size)
 
         def copy(rows: Callable[[], Any]) -> Any:
             return self._copied(rows())
@@ -123,6 +116,7 @@ class PartitionTrainer(DeviceTrainer):
         self._inputs, self._outputs = (
             dict(zip(partitions, each(copy, partitions.values()), strict=True)) for partitions in (inputs, outputs)
         )
+        self._partitions = {"input": self._inputs, "output": self._outputs}
         self._make_ready()
 
     @classmethod
@@ -152,41 +146,25 @@ class PartitionTrainer(DeviceTrainer):
             Stream of the random draws.
         """
 
-    def take_input(self, number: int) -> Float32Array:
-        """Return the trained rows of the input partition of this number, and release it.
+    def take(self, table: str, number: int) -> Float32Array:
+        """Return the trained rows of the partition of this number of a table, and release it.
 
         The shape is (rows, padded(D)): rows end with zeros, so that each fills complete cache lines.
         """
-        return self._take(self._inputs, number)
+        rows: Float32Array = self.from_device(self._partitions[table].pop(number)).reshape(-1, self._width)
+        return rows
 
-    def take_output(self, number: int) -> Float32Array:
-        """Return the trained rows of the output partition of this number, and release it, as `take_input` does."""
-        return self._take(self._outputs, number)
-
-    def leave_input(self, number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return the trained rows of an input partition as the result of a task, and whether they are finite.
+    def leave(self, table: str, number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return the trained rows of a partition as the result of a task, and whether they are finite.
 
         The partition is released. With `stays`, the rows may be `DeviceRows`.
         """
-        return self._leave(self._inputs, number, stays=stays)
-
-    def leave_output(self, number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return the trained rows of an output partition, and whether they are finite, as `leave_input` does."""
-        return self._leave(self._outputs, number, stays=stays)
-
-    def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return a partition's trained rows as a task's result, and whether they are finite; release it."""
-        rows = self._take(tables, number)
+        rows = self.take(table, number)
         return share(rows), is_finite(rows)
 
     def _copied(self, rows: Any) -> Any:
         """Return a padded copy on the device of a partition's rows."""
         return self.to_device(padded_copy(np.asarray(rows), self._width))
-
-    def _take(self, tables: dict[int, Any], number: int) -> Float32Array:
-        """Return a partition's trained rows, shape (rows, padded(D)), and release it."""
-        rows: Float32Array = self.from_device(tables.pop(number)).reshape(-1, self._width)
-        return rows
 
 
 def padded_copy(rows: Float32Array, width: int) -> Float32Array:

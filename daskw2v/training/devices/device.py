@@ -2,20 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from daskw2v.config.choice import Choice
 from daskw2v.training.devices.base import PartitionTrainer, RowTrainer
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer
-
-
-def _no_options(n_workers: int) -> Mapping[str, Any]:
-    return {}
-
-
-def _processor() -> str:
-    return "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +55,8 @@ class Device:
     check: Callable[[], None] | None = None
     resource: str | None = None
     free_memory: Callable[[], float] | None = None
-    local_cluster: Callable[[int], Mapping[str, Any]] = _no_options
-    torch_device: Callable[[], str] = _processor
+    local_cluster: Callable[[int], Mapping[str, Any]] = field(default=lambda _: {})
+    torch_device: Callable[[], str] = field(default=lambda: "cpu")
     explaining_errors: Callable[[], AbstractContextManager[None]] = nullcontext
     runs_cpu_kernels: bool = False
     honours: tuple[str, ...] = ()

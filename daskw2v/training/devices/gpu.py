@@ -3,7 +3,7 @@
 A trainer has one GPU, but threads of many tasks call its methods: each method enters the GPU's context.
 
 A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor copy missing text (`gpu_text`).
-The replica's tables stay on the GPU: the next task copies the rows that a task leaves on the GPU (`gpu_rows`).
+The replica's tables stay on the GPU: the next task copies the rows that a task leaves on the GPU (`GpuRows`).
 """
 
 import math
@@ -20,26 +20,26 @@ from weakref import WeakSet
 
 import numba
 import numpy as np
+import numpy.typing as npt
+from dask.sizeof import sizeof
 from distributed import Worker
 
 from daskw2v.cluster.gpus import RESOURCE, VARIABLE, count_declared_gpus, gpu_cluster_options
 from daskw2v.errors import ClusterError
 from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
-from daskw2v.objectives.base import DeviceTables, MatrixColumns, PartTables, Rate
+from daskw2v.objectives.base import TABLES, DeviceTables, MatrixColumns, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
 from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling_key
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
-from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
 from daskw2v.training.devices.settings import Cuda, Replicated
-from daskw2v.types import UInt64Array
+from daskw2v.types import Float32Array, UInt64Array
 
-TABLES = ("input", "output")
 _CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: stored; and cut, with a quarter to spare
 _N_AHEAD = 2  # pieces that are read ahead, besides one for each thread
 # Texts in the errors of CUDA's libraries and of PyTorch
@@ -108,6 +108,49 @@ def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Con
             return method(trainer, *args, **kwargs)
 
     return entered
+
+
+class GpuRows:
+    """Rows of a table on a GPU, as the result of a task. They must not be changed.
+
+    The rows become a NumPy array, shape (rows, D) float32, where they are sent, written or passed to `numpy.asarray`.
+
+    Parameters
+    ----------
+    values
+        The rows on the GPU, one after the other, padded to complete cache lines, float32.
+    shape
+        Number of rows, and their length D.
+    gpu
+        The GPU: a context manager that makes it the calling thread's current GPU.
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, values: Any, shape: tuple[int, int], gpu: Any) -> None:
+        self.values, self.shape, self._gpu = values, shape, gpu
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        with self._gpu:
+            rows: Float32Array = self.values.copy_to_host(buffers.pool.empty(len(self.values)))
+        unpadded = rows.reshape(len(self), -1)[:, : self.shape[1]] if len(self) else rows.reshape(self.shape)
+        return np.ascontiguousarray(unpadded, dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.asarray, (np.asarray(self),)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the GPU."""
+        return int(self.values.nbytes)
+
+
+@sizeof.register(GpuRows)  # type: ignore[untyped-decorator]
+def _(rows: GpuRows) -> int:
+    return rows.nbytes  # Dask runs a task where most of its arguments are
 
 
 class DevicePool:
@@ -350,17 +393,18 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         return table
 
     @_on_its_gpu
-    def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+    def leave(self, table: str, number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return the trained rows of a partition, which may stay on the GPU, as `PartitionTrainer.leave` does."""
         if not stays or not self._has_room:
-            return super()._leave(tables, number, stays=stays)
-        table = tables.pop(number)
-        rows = GpuRows(table, (len(table) // self._width, self._params.vector_size), self.gpu)
-        return rows, self._are_finite([table])
+            return super().leave(table, number, stays=stays)
+        rows = self._partitions[table].pop(number)
+        shape = len(rows) // self._width, self._params.vector_size
+        return GpuRows(rows, shape, self.gpu), self._are_finite([rows])
 
     @cached_property
     def _has_room(self) -> bool:
         """Whether the next task has enough memory on the GPU if these partitions stay there."""
-        size = sum(table.nbytes for tables in (self._inputs, self._outputs) for table in list(tables.values()))
+        size = sum(table.nbytes for tables in self._partitions.values() for table in list(tables.values()))
         return bool(_free_bytes(self.gpu) >= 2 * size)
 
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
-from daskw2v.sampling.reader import DeviceSpan, RunText, SegmentReader, Span
+from daskw2v.sampling.reader import DeviceSpan, OpenText, SegmentReader, Span
 from daskw2v.sampling.segments import append_threshold, cut_range
 
 STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
@@ -136,7 +136,7 @@ class DeviceText:
         Bytes that may stay on the GPU.
     """
 
-    def __init__(self, cuda: Any, text: RunText, max_bytes: float) -> None:
+    def __init__(self, cuda: Any, text: OpenText, max_bytes: float) -> None:
         self._cuda, self._text, self._free_bytes = cuda, text, max_bytes
         self._lock, self._copying = Lock(), cuda.stream()
         self._kept: dict[Hashable, _Loaded] = {}
@@ -245,7 +245,7 @@ _trimming = Lock()  # held by the thread that frees text which waited long enoug
 _texts_lock = Lock()
 
 
-def text_on_gpu(cuda: Any, text: RunText, trainer: Any, max_bytes: Callable[[], float]) -> DeviceText:
+def text_on_gpu(cuda: Any, text: OpenText, trainer: Any, max_bytes: Callable[[], float]) -> DeviceText:
     """Return a text on the GPU of a trainer; it stays there for some seconds after the trainer, for the next trainer.
 
     `max_bytes` returns the bytes that may stay on the GPU.

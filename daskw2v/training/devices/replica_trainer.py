@@ -89,7 +89,7 @@ class ReplicaTrainer(DeviceTrainer):
         many windows at a time.
     blocks
         By table, its consecutive row blocks: arrays of shape (rows, at least D) float32, of which columns from D on are
-        not read; or some rows of a block; or rows that a task left on a device. The rows are copied.
+        not read; or `SomeRows` of a block; or rows that a task left on a device. The rows are copied.
     threads
         The threads of the task.
     frozen

@@ -25,12 +25,11 @@ from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, find_device_trainers
 from daskw2v.training.estimates.memory import StageMemory, describe_sizes, encoding_memory, training_memory
-from daskw2v.training.sizes.text import Text, guess_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers, guess_text
 from daskw2v.training.strategies import STRATEGIES, find_strategy, make_work, with_strategy
 
 Need: TypeAlias = Callable[[Workers], StageMemory]  # the memory of a stage on these workers
-Change: TypeAlias = tuple[str, StageMemory]  # a change of settings, and the memory of the stage after the change
+Alternative: TypeAlias = tuple[str, StageMemory]  # a change of settings, and the memory of the stage after the change
 
 # The location of memory, its limit, and the remedy: parts of a message
 _HOST = "in a worker process", "memory_limit is {}", "Give workers a memory_limit of {}"
@@ -57,7 +56,7 @@ def check_encoding(
     def need(workers: Workers, resources: Resources = resources) -> StageMemory:
         return encoding_memory(guess_text(sources, params, resources), workers)
 
-    def changes(workers: Workers) -> Iterator[Change]:
+    def changes(workers: Workers) -> Iterator[Alternative]:
         size = max(1, resources.block_bytes // 4)
         yield f"block_size={format_bytes(size)!r}", need(workers, resources.replace(block_size=size))
         yield from _one_thread(workers, need)
@@ -74,7 +73,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
     def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
         return training_memory(make_work(params, resources, text, workers))
 
-    def changes(workers: Workers) -> Iterator[Change]:
+    def changes(workers: Workers) -> Iterator[Alternative]:
         if lighter := find_strategy(params.strategy.name).lighter(params):
             settings = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
             yield settings, need(workers, params.replace(**lighter))
@@ -91,7 +90,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
     _check("Training", need, find_worker_kinds(client, resources.device.name), changes)
 
 
-def _one_thread(workers: Workers, need: Need) -> Iterator[Change]:
+def _one_thread(workers: Workers, need: Need) -> Iterator[Alternative]:
     """Yield the change to one thread in each worker, if workers have more."""
     if workers.threads > 1:
         yield "1 thread a worker", need(Workers(workers.slots, 1, workers.memory))
@@ -105,7 +104,9 @@ def _cut_vocabulary(text: Text, fits: Callable[[Text], bool]) -> Text:
     return replace(text, vocabulary=n_words - n_words % 10 ** (len(str(n_words)) - 1))
 
 
-def _check(activity: str, need: Need, kinds: Sequence[Workers], changes: Callable[[Workers], Iterator[Change]]) -> None:
+def _check(
+    activity: str, need: Need, kinds: Sequence[Workers], changes: Callable[[Workers], Iterator[Alternative]]
+) -> None:
     """Raise a ClusterError if a kind of workers lacks the memory that an activity needs.
 
     Parameters
@@ -117,7 +118,7 @@ def _check(activity: str, need: Need, kinds: Sequence[Workers], changes: Callabl
     kinds
         The kinds of workers.
     changes
-        Function from workers to changes of settings that may need less memory; the message names those that do.
+        Function from workers to changes of settings that may need less memory; the message names the ones that do.
     """
     for kind in kinds:
         stage = need(kind)

@@ -17,8 +17,7 @@ from daskw2v.phrases.bigrams import BIGRAM, BUCKET_WORDS
 from daskw2v.phrases.tasks import CACHED_MAPS, PIECE
 from daskw2v.shards.dictionary import ENTRY_BYTES, capacity_for
 from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategies import make_work
 from daskw2v.vocabulary.buckets import choose_n_buckets
 from daskw2v.vocabulary.order import PIECE_TYPES
@@ -191,15 +190,11 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
     shard = shard_types * (_SPEC + LETTERS)
     growing = {"merged dictionary": _growing_dictionary_bytes(slots), "a shard's words": shard, **index}
     # Words exist twice, once with padding, and codes
-    merging = {
-        "merged dictionary": _dictionary_bytes(slots, types),
-        "a shard's words": shard + INT * shard_types,
-        **index,
-    }
+    merging = {"merged dictionary": _dictionary_bytes(slots, types), "a shard's words": shard + INT * shard_types}
     tasks, pieces = min(workers.threads, buckets), min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
     return _stage(
         "vocabulary",
-        *(_multiply(tasks, sizes) for sizes in (merging, growing, {**_sorting_sizes(types), **index})),
+        *(_multiply(tasks, sizes) for sizes in ({**merging, **index}, growing, {**_sorting_sizes(types), **index})),
         _multiply(pieces, _sorting_sizes(min(PIECE_TYPES, text.vocabulary))),
     )
 

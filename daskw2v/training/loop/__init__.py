@@ -1,1 +1,1 @@
-"""The training loop, its checkpoints, and the interface of strategies."""
+"""The interfaces of a strategy and of its work, and checkpoints."""

@@ -1,4 +1,4 @@
-"""The interface of a strategy: it starts runs, which `training.loop.rounds` drives round by round.
+"""The interface of a strategy: it starts runs, which `training.rounds` drives round by round.
 
 Strategies also share the totals that their tasks report, the learning rate of their schedules, and threads in the
 background.
@@ -25,8 +25,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import Device
 from daskw2v.training.loop.work import Work
-from daskw2v.training.sizes.text import Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Text, Workers
 from daskw2v.types import Float32Array, Int64Array
 
 T = TypeVar("T")
@@ -132,7 +131,7 @@ class RoundReport(NamedTuple):
     rows
         Both tables; None where they are not available, as a task goes on with them.
     words
-        Corpus words trained in this round until this report, besides those that the totals of tasks count.
+        Corpus words trained in this round until this report, besides the words that the totals of tasks count.
     facts
         More values for the history's entry of the round.
     seconds
@@ -149,7 +148,7 @@ class RoundReport(NamedTuple):
     seconds: float | None = None
 
 
-def rounds_until_needed(needs_rows: Callable[[int], bool], rounds: range) -> range:
+def until_needed(needs_rows: Callable[[int], bool], rounds: range) -> range:
     """Return the rounds up to the first whose rows are needed, with it; all rounds where none is.
 
     Parameters
@@ -171,28 +170,21 @@ class StrategyRun(Protocol):
         The strategy's word for a round: "round" or "pass".
     trained
         The strategy's word for what one task trains, for errors: "replica", "partition", "part".
-    ahead
-        Number of rounds that are submitted before the first of them is waited for.
     threads
         Number of threads of a training task.
     facts
         Other facts for the model's manifest, as JSON types.
+    ahead
+        Number of rounds that are submitted before the first of them is waited for.
     """
 
-    @property
-    def unit(self) -> str: ...  # noqa: D102 (above)
+    unit: str
+    trained: str
+    threads: int
+    facts: dict[str, Any]
 
     @property
-    def trained(self) -> str: ...  # noqa: D102
-
-    @property
-    def ahead(self) -> int: ...  # noqa: D102
-
-    @property
-    def threads(self) -> int: ...  # noqa: D102
-
-    @property
-    def facts(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def ahead(self) -> int: ...  # noqa: D102 (above)
 
     def __len__(self) -> int:
         """Return the number of rounds."""

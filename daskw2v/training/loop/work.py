@@ -12,8 +12,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.text import Load, Text, estimate_load
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers, estimate_load
 
 FLOAT, INT, LONG = 4, 4, 8  # bytes
 BLOCK = 48 << 20  # bytes of rows that are being written or read, and checked
@@ -86,7 +85,7 @@ class Work(ABC):
         if has_features(params):
             rows[FEATURES] = max_feature_rows(params, text.vocabulary)
         d = params.vector_size
-        # Bytes of the tables as Dask has them, and as kernels do: rows padded to whole cache lines
+        # Bytes of the tables as Dask has them, and as kernels do: rows padded to complete cache lines
         self.table_bytes = {name: FLOAT * n * d for name, n in rows.items()}
         self.padded_bytes = {name: FLOAT * n * padded(d) for name, n in rows.items()}
         self.tables, self.copies = sum(self.table_bytes.values()), sum(self.padded_bytes.values())
@@ -106,9 +105,8 @@ class Work(ABC):
         yield Moment({"model": self.tables / self.workers.n, "rows written or checked": rows})
         if any(self.resources.eval_sets.values()):
             words = 4 * LONG * self.text.vocabulary
-            yield Moment(
-                {"model": self.tables, "input rows in one piece": 2 * self.table_bytes["input"], "words": words}
-            )
+            rows = 2 * self.table_bytes["input"]
+            yield Moment({"model": self.tables, "input rows in one piece": rows, "words": words})
 
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training, from which the seconds are computed; none if these are not known."""

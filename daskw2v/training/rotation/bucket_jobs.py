@@ -82,7 +82,7 @@ class BucketJob(NamedTuple):
     load_bucket: Callable[[BucketWork], Bucket]
 
 
-def bucket_jobs(
+def list_jobs(
     steps: Sequence[StepWork], pairs: Sequence[PairSource], group_size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
     """Yield lists of the buckets of steps, in their order: one list of all held buckets, or one a slice from files.
@@ -143,11 +143,8 @@ def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], group_
 def _held_buckets(parts: HeldParts, group_size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield, for each slice, the function that joins the parts of one of its buckets, in the thread that trains it."""
     for number in range(n_slices):
-        yield partial(
-            _join_held_bucket,
-            {group: make_bucket_reader(slices[number]) for group, slices in parts.items()},
-            group_size,
-        )
+        readers = {group: make_bucket_reader(slices[number]) for group, slices in parts.items()}
+        yield partial(_join_held_bucket, readers, group_size)
 
 
 def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], group_size: int, work: BucketWork) -> Bucket:
@@ -161,9 +158,7 @@ def _bucket_index(work: BucketWork, group_size: int) -> int:
     return work.output % group_size * group_size + work.input % group_size
 
 
-def train_in_order(
-    pool: Executor, threads: int, train: Callable[[BucketJob], _R], jobs: Sequence[BucketJob]
-) -> list[_R]:
+def run_in_order(pool: Executor, threads: int, train: Callable[[BucketJob], _R], jobs: Sequence[BucketJob]) -> list[_R]:
     """Train buckets by `threads` threads of a pool; return the result of `train` for each bucket.
 
     A bucket begins when all earlier buckets that share a partition with it have ended. If one fails, buckets that have

@@ -17,7 +17,7 @@ from daskw2v.config.choice import Choice
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.stored.tables import read_partition, write_partition
-from daskw2v.objectives.base import is_finite
+from daskw2v.objectives.base import INPUT, OUTPUT, is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.weights import PartitionCounts
@@ -28,21 +28,13 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import DeviceRows, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
-from daskw2v.training.rotation.bucket_jobs import (
-    BucketJob,
-    BucketWork,
-    PairSource,
-    StepWork,
-    bucket_jobs,
-    train_in_order,
-)
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, list_jobs, run_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.start.initial_rows import make_initial_rows
 from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
-INPUT, OUTPUT = "input", "output"
 BFLOAT16 = "bfloat16"  # of `Rotation.sent_dtype`
 
 
@@ -209,12 +201,12 @@ def train_buckets(
         )
         read, total = context.counts.read, context.run.vocabulary.total
         trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each)
-        batches = bucket_jobs(steps, pairs, context.group_size, pool)
-        trained = [*chain.from_iterable(train_in_order(pool, threads, train, jobs) for jobs in batches)]
+        batches = list_jobs(steps, pairs, context.group_size, pool)
+        trained = [*chain.from_iterable(run_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
         results = _Results(trainer, params.vector_size, words, roundings, folder, stays)
-        trained_inputs = dict(zip(inputs, each(results.take_input, inputs), strict=True))
-        trained_outputs = dict(zip(outputs, each(results.take_output, outputs), strict=True))
+        trained_inputs = dict(zip(inputs, each(partial(results.take, INPUT), inputs), strict=True))
+        trained_outputs = dict(zip(outputs, each(partial(results.take, OUTPUT), outputs), strict=True))
     return trained_inputs, trained_outputs, _step_totals(trained, steps, all(results.finite), *clock.read())
 
 
@@ -243,29 +235,17 @@ class _Results:
     attempt: str = field(default_factory=new_attempt)
     finite: list[bool] = field(default_factory=list)  # of each partition that was taken out
 
-    def take_input(self, k: int) -> PartitionRows:
-        """Return the rows of the trained input partition `k`, or the file that they were written to."""
-        if self.folder is not None:
-            return self._write(INPUT, k, self._checked(self.trainer.take_input(k)))
-        rows, finite = self.trainer.leave_input(k, stays=self.stays)
-        self.finite.append(finite)
-        return rows  # type: ignore[no-any-return]
-
-    def take_output(self, k: int) -> PartitionRows:
-        """Return the rows of the trained output partition `k`, or the file that they were written to."""
-        rounding, words = self.roundings.get(k), self.words[k]
+    def take(self, table: str, k: int) -> PartitionRows:
+        """Return the rows of the trained partition `k` of a table, or the file that they were written to."""
+        rounding = self.roundings.get(k) if table == OUTPUT else None
         if self.folder is None and rounding is None:
-            rows, finite = self.trainer.leave_output(k, stays=self.stays)
-            self.finite.append(finite)
-            return OutputPartition(rows, share(words))
-        rows = self._checked(self.trainer.take_output(k))
-        sent = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        return OutputPartition(share(sent), share(words)) if self.folder is None else self._write(OUTPUT, k, sent)
-
-    def _checked(self, rows: Float32Array) -> Float32Array:
-        """Return rows, and record whether they are finite."""
-        self.finite.append(is_finite(rows))
-        return rows
+            rows, finite = self.trainer.leave(table, k, stays=self.stays)
+        else:
+            taken = self.trainer.take(table, k)
+            sent, finite = taken if rounding is None else to_bfloat16(taken, np.uint64(rounding)), is_finite(taken)
+            rows = share(sent) if self.folder is None else self._write(table, k, sent)
+        self.finite.append(finite)
+        return OutputPartition(rows, share(self.words[k])) if table == OUTPUT and self.folder is None else rows
 
     def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
         """Write the rows of a partition to a file; return its location."""

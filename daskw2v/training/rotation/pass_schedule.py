@@ -5,9 +5,9 @@ need rows of these two only. Buckets without a common partition are trained at t
 two workers. A pass trains all p * p buckets of a stretch of text. The next pass has the next stretch: several passes an
 epoch keep the updates between two visits of a bucket few.
 
-A pass is cut into steps, and its text into slices. In each step, every group of input partitions is trained with one
+A pass is cut into steps, and its text into slices. In each step, each group of input partitions is trained with one
 group of output partitions, all with all, so that a worker keeps loaded partitions for a while. A step of a group trains
-slice after slice, each in rounds that have every partition of both groups once.
+slice after slice, each in rounds that have each partition of both groups once.
 
 The order of steps and rounds is drawn for each pass. If output partitions went round the input partitions one by one,
 each would always be trained last with the same input partition; with many partitions and few passes, that costs
@@ -56,7 +56,7 @@ def fits_one_task(n_workers: int, tasks: int, n_groups: int, sent_dtype: str) ->
 
 
 def max_passes_of_threads(length: float, threads: int) -> int:
-    """Return the maximum number of passes, each over `length` positions, that a task of some threads trains."""
+    """Return the maximum number of passes, each over `length` positions, that a task of `threads` threads trains."""
     return max(1, int(threads * TASK_LENGTH / max(1.0, length)))
 
 

@@ -23,20 +23,14 @@ from distributed import Client, Future
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.cluster.waiting import gather
 from daskw2v.cluster.workers import Trainers
+from daskw2v.objectives.base import INPUT, OUTPUT
 from daskw2v.sampling.skipgrams import HeldPairs, SkipGrams
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, find_device_trainers
 from daskw2v.training.loop.strategy import TaskTotals
+from daskw2v.training.rotation import bucket_task
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
-from daskw2v.training.rotation.bucket_task import (
-    INPUT,
-    OUTPUT,
-    HeldPartition,
-    PartitionOrigin,
-    RotationContext,
-    bucket_works,
-    train_buckets,
-)
+from daskw2v.training.rotation.bucket_task import HeldPartition, PartitionOrigin, RotationContext
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, fits_one_task
 from daskw2v.training.rotation.settings import Rotation
 
@@ -75,7 +69,7 @@ class PassWork(NamedTuple):
     def works(self, context: RotationContext) -> Iterator[list[BucketRounds]]:
         """Yield, for each step, the buckets of each group of input partitions, by round."""
         for groups in self.steps:
-            yield [[bucket_works(context, self.current, each) for each in rounds] for rounds in groups]
+            yield [[bucket_task.bucket_works(context, self.current, each) for each in rounds] for rounds in groups]
 
     def pairs(self, groups: Sequence[int]) -> PairSource:
         """Return the source of the pairs of the groups of input partitions with these numbers."""
@@ -213,12 +207,11 @@ class PassTasks:
         pairs, alone = [work.pairs(groups) for work in passes], len(trainers.threads) + trainers.n_coming == 1
         arguments = *rows, pairs, self._context, min(slot[1], len(inputs))
         name = f"buckets-{key}-{inputs[0]}-{outputs[0]}"
-        options = {"key": name, "retries": 2, "resources": trainers.task_resources, **preference}
-        trained = self._client.submit(train_buckets, steps, *arguments, stays=alone, priority=-rank, **options)
-        names = [f"{name}-{trained.key}" for name in _RESULTS]
-        results: list[Future] = self._client.map(
-            getitem, [trained] * len(names), range(len(names)), key=names, priority=1, **preference
-        )
+        options = {"key": name, "stays": alone, "retries": 2, "resources": trainers.task_resources, **preference}
+        trained = self._client.submit(bucket_task.train_buckets, steps, *arguments, priority=-rank, **options)
+        names, n = [f"{name}-{trained.key}" for name in _RESULTS], len(_RESULTS)
+        results: list[Future]
+        results = self._client.map(getitem, [trained] * n, range(n), key=names, priority=1, **preference)
         input_rows, output_rows, totals = results
         for k in inputs:
             self.input[k] = input_rows
@@ -240,7 +233,7 @@ class PassTasks:
                 steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
                 jobs[number] = (steps, inputs, outputs, pairs, self._context, 1, folder / FOLDER)
             totals: list[TaskTotals] = []
-            tasks = run_tasks(self._client, f"pass {work.current.number}", train_buckets, jobs, takes)
+            tasks = run_tasks(self._client, f"pass {work.current.number}", bucket_task.train_buckets, jobs, takes)
             for _, (inputs, outputs, step_totals) in tasks:
                 totals += step_totals
                 for table, trained in ((self.input, inputs), (self.output, outputs)):

@@ -26,6 +26,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
 from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
+from daskw2v.objectives.base import INPUT, OUTPUT
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import BucketArguments, HeldPairs, SkipGrams, build_skipgrams, submit_pairs
@@ -39,26 +40,16 @@ from daskw2v.training.loop.strategy import (
     Strategy,
     TableParts,
     check_rounds,
-    rounds_until_needed,
     run_in_background,
+    until_needed,
 )
-from daskw2v.training.rotation import pass_tasks
-from daskw2v.training.rotation.bucket_task import (
-    INPUT,
-    OUTPUT,
-    HeldPartition,
-    PartitionOrigin,
-    RotationContext,
-    join_partitions,
-    pick_partition,
-    save_partitions,
-)
+from daskw2v.training.rotation import bucket_task, pass_tasks
+from daskw2v.training.rotation.bucket_task import HeldPartition, PartitionOrigin, RotationContext
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.rotation.pass_tasks import PassTasks, PassWork, TrainedStep
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, candidate_settings, passes_ahead
-from daskw2v.training.sizes.text import known_text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Workers, known_text
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
@@ -143,11 +134,9 @@ class RotationRun:
     def _play_held(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass, and submit all passes of its task, whose pairs workers hold in memory."""
         together = self._tasks.can_be_one_task(number)
-        numbers = (
-            rounds_until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
-            if together
-            else [number]
-        )
+        numbers = range(number, number + 1)
+        if together:
+            numbers = until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
         self._n_together = len(numbers)
         works, key = [self._hold_pairs(n) for n in numbers], f"{self._session}-{number}"
         steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
@@ -198,7 +187,8 @@ class RotationRun:
         """
         if step.input is None or step.output is None:
             return None
-        pick, join = partial(pick_partition, self._context), partial(join_partitions, self._context)
+        pick = partial(bucket_task.pick_partition, self._context)
+        join = partial(bucket_task.join_partitions, self._context)
         return {
             table: TableParts(held, partial(pick, table), partial(join, table) if self._fits.model else None)
             for table, held in ((INPUT, step.input), (OUTPUT, step.output))
@@ -214,11 +204,11 @@ class RotationRun:
         vocabulary, width = self._context.run.vocabulary, self._params.vector_size
         tables, n = {INPUT: self._tasks.input, OUTPUT: self._tasks.output}, self._context.partitions.n
         create_model(model, dict.fromkeys(tables, (vocabulary.size, width)), rows_per_block(width), n)
-        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
         max_partitions = max(1, _WRITE_BYTES * n // (4 * vocabulary.size * width))
+        save, key = partial(self._client.submit, bucket_task.save_partitions, model, retries=2), uuid.uuid4().hex
         writes = [
-            submit(save_partitions, model, name, held, self._context, key=f"{key}-{name}-{min(held)}", retries=2)
-            for name, partitions in tables.items()
+            save(table, held, self._context, key=f"save-{key}-{table}-{min(held)}")
+            for table, partitions in tables.items()
             for held in _group_by_holder(partitions, max_partitions)
         ]
         finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])
@@ -259,10 +249,8 @@ def _advice(client: Client, n_partitions: int, n_groups: int, *, fits: bool) -> 
     if threads > n_partitions:
         yield f"{n_partitions} of {threads} threads have work: n_partitions={n_partitions} are trained at a time"
     if workers > n_groups:
-        yield (
-            f"{n_groups} of {workers} workers have work: a group of partitions is trained by one, and there are "
-            f"{n_groups} (n_groups)"
-        )
+        group = f"a group of partitions is trained by one, and there are {n_groups} (n_groups)"
+        yield f"{n_groups} of {workers} workers have work: {group}"
     if not fits:
         yield OUT_OF_CORE
 
@@ -273,7 +261,7 @@ def _pairs_folder(folder: Store, current: RotationPass) -> Store:
 
 
 def _remove_pairs(folder: Store, coming: Sequence[RotationPass]) -> None:
-    """Delete all files of pairs below the run's folder, except those of the coming passes."""
+    """Delete all files of pairs below the run's folder, except the files of the coming passes."""
     needed = {_pairs_folder(folder, each).name for each in coming}
     for name in (folder / "pairs").children():
         if name not in needed:

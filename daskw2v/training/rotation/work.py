@@ -18,8 +18,7 @@ from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, sli
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import fits_one_task, group_size, max_passes_of_threads, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.text import Load, Text
-from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.sizes import Load, Text, Workers
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -80,9 +79,8 @@ class RotationWork(Work):
         workers, fits, groups = self.workers, self.fits, self.n_groups
         tasks = min(self.tasks, -(-groups // workers.n))  # of a worker
         on_device = -(-tasks // workers.devices)
-        pairs = min(
-            self.pairs_of_pass, self._pair_bytes(max_slice_length(self.n_partitions, self.length))
-        )  # of a slice
+        slice_length = max_slice_length(self.n_partitions, self.length)
+        pairs = min(self.pairs_of_pass, self._pair_bytes(slice_length))  # of a slice
         task = {
             "partitions in training": tasks * self.copies / groups,
             "rows that are read": tasks * self.tables / 2 / self.n_partitions,
@@ -93,10 +91,8 @@ class RotationWork(Work):
         # A group's old rows are released only after the new ones exist
         replaced = {"groups just trained": tasks * self.tables / groups} if fits.model else {}
         if fits.pairs:
-            ahead, copies = (
-                min(fits.passes_of_task, self.passes) * passes_ahead(workers.n),
-                _COPIES_OF_PAIRS if workers.n > 1 else 1.0,
-            )
+            ahead = min(fits.passes_of_task, self.passes) * passes_ahead(workers.n)
+            copies = _COPIES_OF_PAIRS if workers.n > 1 else 1.0
             kept["pairs of passes"] = ahead * copies * self.pairs_of_pass / workers.n
         device = {"partitions": on_device * self.copies / groups, "pairs": on_device * pairs / self.n_partitions**2}
         yield Moment({**kept, **replaced, **task, **self._distribution_sizes(workers.threads - tasks)}, device)
@@ -222,7 +218,7 @@ def barrier(load: Load, n_partitions: int, groups: int) -> float:
 def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
     """Return the time of a task's threads divided by their time if no thread waited for a bucket.
 
-    `train_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
+    `run_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
     for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
     """
     largest = _shares_of_partitions(load, n_partitions).max() * n_partitions

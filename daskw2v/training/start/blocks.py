@@ -13,16 +13,8 @@ from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.models.stored import tables as stored
 from daskw2v.models.stored.store import finish_tables
-from daskw2v.models.stored.tables import (
-    create_model,
-    open_table,
-    read_partition,
-    read_table,
-    table_names,
-    write_partition,
-    write_table_rows,
-)
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
 from daskw2v.store.checksums import ChunkChecksums
@@ -62,7 +54,7 @@ def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] 
     vector_size
         Number of dimensions of a row.
     cuts
-        Indices of rows at which a block of each table begins, besides every block's size.
+        Indices of rows at which a block of each table begins, besides the bounds by size.
     """
     blocks, step = list[TableBlock](), rows_per_block(vector_size)
     for table, rows in tables.items():
@@ -92,19 +84,26 @@ def pick_block(
 
 def load_block(store: Store, block: TableBlock) -> Float32Array:
     """Task: return the rows of a block from the tables in a folder, shape (rows, D) float32."""
-    return share(read_table(store, block.table, block.start, block.stop))
+    return share(stored.read_table(store, block.table, block.start, block.stop))
 
 
 @durable()
 def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> ChunkChecksums:
     """Task: write the rows of consecutive blocks, which fill chunks, from row `start` on; return checksums."""
-    return write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
+    return stored.write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
 
-def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:
-    """Return the futures of blocks that are read from a folder; Dask needs no earlier task to compute them again."""
+def submit_blocks(
+    client: Client, run: Run, store: Store | None, blocks: Iterable[TableBlock], key: str
+) -> dict[TableBlock, Future]:
+    """Return the futures of blocks that are read from a folder, or of blocks before training for None.
+
+    Dask needs no earlier task to compute them again.
+    """
+    job = initial_block, run, "initial", 0
+    task, source, name, retries = job if store is None else (load_block, store, "load", 2)
     return {
-        block: client.submit(load_block, store, block, key=f"load-{key}-{block.table}-{block.start}", retries=2)
+        block: client.submit(task, source, block, key=f"{name}-{key}-{block.table}-{block.start}", retries=retries)
         for block in blocks
     }
 
@@ -116,7 +115,7 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
     for block, future in blocks.items():
         tables[block.table] = max(block.stop, tables.get(block.table, (0, 0))[0]), vector_size
         by_chunk.setdefault((block.table, block.start // step * step), []).append(future)
-    create_model(store, tables, step)
+    stored.create_model(store, tables, step)
     return [
         client.submit(save_block, store, table, start, *futures, key=f"save-{key}-{table}-{start}", retries=2)
         for (table, start), futures in by_chunk.items()
@@ -128,10 +127,10 @@ def declare_like(source: Store, target: Store, *, subwords: bool = False) -> Non
 
     With `subwords`, the version is to have a network, too, as in `create_model`. Raises as `rewrite` does.
     """
-    tables = {name: open_table(source, name) for name in table_names(source)}
+    tables = {name: stored.open_table(source, name) for name in stored.table_names(source)}
     words, shapes = tables["input"], {name: table.shape for name, table in tables.items()}
     chunk_rows = max(table.chunk_rows for table in tables.values())  # a table of fewer rows has smaller chunks
-    create_model(target, shapes, chunk_rows, words.partitions.n, subwords=subwords)
+    stored.create_model(target, shapes, chunk_rows, words.partitions.n, subwords=subwords)
 
 
 def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:
@@ -155,8 +154,8 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
         If a part of the source is missing or damaged.
     """
     jobs: dict[str, tuple[Any, ...]] = {}
-    for name in table_names(source):
-        table, job = open_table(source, name), (change, source, target, name)
+    for name in stored.table_names(source):
+        table, job = stored.open_table(source, name), (change, source, target, name)
         if table.partitions.n > 1:
             jobs |= {f"{name}-{p}": (*job, p) for p in range(table.partitions.n)}
         else:
@@ -169,8 +168,8 @@ def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
 ) -> ChunkChecksums:
     """Task: write rows start..stop-1 of a table, or the partition `start` if `stop` is None; return checksums."""
-    table = open_table(source, name)
+    table = stored.open_table(source, name)
     if stop is None:
-        rows = read_partition(source, name, start)
-        return write_partition(target, name, start, change(name, table.partitions.words(start), rows))
-    return write_table_rows(target, name, start, change(name, np.arange(start, stop), table[start:stop]))
+        rows = stored.read_partition(source, name, start)
+        return stored.write_partition(target, name, start, change(name, table.partitions.words(start), rows))
+    return stored.write_table_rows(target, name, start, change(name, np.arange(start, stop), table[start:stop]))

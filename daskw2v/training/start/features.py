@@ -223,11 +223,8 @@ def make_initial_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float
     features = load_features(run)
     if features is None:
         return vectors
-    return solve_own_rows(
-        features.select(np.asarray(ids, np.int64)),
-        vectors,
-        lambda rows: make_initial_feature_rows(run, rows.astype(np.int64)),
-    )
+    word_features = features.select(np.asarray(ids, np.int64))
+    return solve_own_rows(word_features, vectors, lambda rows: make_initial_feature_rows(run, rows.astype(np.int64)))
 
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:

@@ -144,7 +144,7 @@ class Callback:
 
 
 def round_metrics(record: TrainingRecord) -> dict[str, float]:
-    """Return the metrics of a round for loggers, by name, without those that are unknown or undefined."""
+    """Return the metrics of a round for loggers, by name, without unknown or undefined ones."""
     metrics = {
         "loss": record.loss,
         "held_out_loss": record.held_out_loss,
@@ -157,6 +157,6 @@ def round_metrics(record: TrainingRecord) -> dict[str, float]:
 
 
 def epoch_metrics(record: TrainingRecord) -> dict[str, float]:
-    """Return the metrics of an epoch for loggers, by name, without those that are unknown."""
+    """Return the metrics of an epoch for loggers, by name, without unknown ones."""
     metrics = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
     return {name: float(value) for name, value in metrics.items() if value is not None}

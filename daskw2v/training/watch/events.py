@@ -91,10 +91,8 @@ class Callbacks:
                     'Give "round" or "epoch"; or None if it only watches.',
                 )
         self._callbacks = [*callbacks, *loggers]
-        self.rules = (
-            *monitored,
-            *sorted(_find_rule(callback) for callback in self._callbacks if callback.stops is not None),
-        )
+        stopping = (callback for callback in self._callbacks if callback.stops is not None)
+        self.rules = (*monitored, *sorted(map(_find_rule, stopping)))
         self._stoppers: list[Callback] = []  # by Params, anew for each run
         self._run: TrainedRun | None = None
         self._reported: list[HistoryEntry] = []
@@ -272,7 +270,7 @@ class RunWatch:
     evaluation
         Evaluates rounds; None without evaluation sets.
     interval
-        Every n-th round is evaluated, and the last round; None for the last round only.
+        Each n-th round is evaluated, and the last round; None for the last round only.
     held_out
         Measures the loss on held-out text after each epoch; None if no text is held out.
     listener

@@ -35,12 +35,12 @@ from daskw2v.training.devices.settings import CPU
 from daskw2v.training.loop.strategy import ModelRows
 from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements
+from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS
 from daskw2v.types import Float32Array, Int64Array
 
 _MIN_STRETCH, _MAX_PIECES = 1 << 16, 1024  # positions of a stretch; pieces of long text
 _MAX_SAMPLE = 1 << 17  # positions: one worker holds the rows that the sample reaches
 _DEVICE = "cpu"
-_LOSS = "held_out_loss"  # key in the entry of a round
 
 
 class SplitText(NamedTuple):
@@ -115,7 +115,7 @@ class HeldOutText:
         measured = find_objective(run.params.objective.name).measured_by
         params = run.params if measured is None else run.params.replace(objective=measured.name)
         if isinstance(params.objective, TrainsPrefixes):
-            params = params.replace(prefix_sizes=())  # the loss of whole vectors
+            params = params.replace(prefix_sizes=())  # the loss of complete vectors
         self._client, self._session = client, uuid.uuid4().hex[:8]
         self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
         self._reached: Future | None = None
@@ -141,7 +141,7 @@ class HeldOutText:
         if any(parts.join is None for parts in rows.values()):  # files, which the next round replaces
             wait_for_all(self._client, [future for futures in picked.values() for future in futures])
         future = submit(_measure_loss, self._run, self._reached, picked, key=f"held-out-loss-{key}", retries=1)
-        measurements.add(future, entry, _LOSS, "The loss on held-out text", _describe)
+        measurements.add(future, entry, HELD_OUT_LOSS, "The loss on held-out text", _describe)
 
 
 def _describe(loss: float | None) -> str:
@@ -201,8 +201,7 @@ def _measure_loss(
             values[indices] = rows
         tables[table] = [SomeRows(length, reached[table].astype(np.int32), values)]
     objective = find_objective(run.params.objective.name)
-    trainer = find_device(_DEVICE).replica_trainer(
-        objective, run.params, get_prepared(run), dict, tables, Threads(1, CPU())
-    )
+    work = objective, run.params, get_prepared(run), dict, tables, Threads(1, CPU())
+    trainer = find_device(_DEVICE).replica_trainer(*work)
     totals = trainer.train(_pieces(run))
     return totals.loss / totals.examples if totals.examples else None

@@ -129,10 +129,8 @@ class MLflowLogger(Callback):
 
     def _log(self, metrics: Mapping[str, float], step: int) -> None:
         """Log metrics, by name, for a step."""
-        now = int(1000 * time.time())
-        values = [
-            mlflow.entities.Metric(_replace_characters(name), value, now, step) for name, value in metrics.items()
-        ]
+        now, metric = int(1000 * time.time()), mlflow.entities.Metric
+        values = [metric(_replace_characters(name), value, now, step) for name, value in metrics.items()]
         self._client.log_batch(self._id, metrics=values)
 
 

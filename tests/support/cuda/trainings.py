@@ -6,13 +6,14 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import MatrixColumns
-from daskw2v.objectives.registry import OBJECTIVES, reads_field, settle_params
+from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows, count_table_rows, likely
 from tests.support.cuda.compiling import Setting
+from tests.support.options import reads_field
 from tests.support.zipf import zipf_counts, zipf_segment
 
 

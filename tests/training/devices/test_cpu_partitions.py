@@ -37,9 +37,9 @@ def test_cpu_buckets__trains_as_the_reference(rule, vector_size):
     expected = train_bucket(*bucket, *truth, 0.05, *EACH[rule], words, key)
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
-    for rows in (both.take_input(2), both.take_output(5)):
+    for rows in (both.take("input", 2), both.take("output", 5)):
         np.testing.assert_array_equal(rows[:, :vector_size], other, "these were not trained")
-    trained = both.take_input(5), both.take_output(7)
+    trained = both.take("input", 5), both.take("output", 7)
     for found, rows, own, old in zip(trained, truth, (source, output), before, strict=True):
         np.testing.assert_allclose(found[:, :vector_size], rows, rtol=1e-4, atol=3e-5)
         assert found.flags.c_contiguous
@@ -61,5 +61,5 @@ def test_cpu_buckets__trains_hierarchical_softmax_as_the_reference():
     expected = tree_reference.train_bucket(pairs, *truth, 0.05, tree_reference.word_paths(counts, 64 // 8))
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
-    for found, rows in zip((both.take_input(2), both.take_output(3)), truth, strict=True):
+    for found, rows in zip((both.take("input", 2), both.take("output", 3)), truth, strict=True):
         np.testing.assert_allclose(found[:, :10], rows, rtol=1e-4, atol=3e-5)

@@ -15,7 +15,7 @@ from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.registry import OBJECTIVES, find_objective
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.sampling.segments import Segment
-from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, make_threads
+from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device
 from daskw2v.training.devices.cpu import count_flush_words, count_hot_rows
 from daskw2v.training.devices.settings import CPU, Cuda
 
@@ -186,24 +186,24 @@ def test_hot_rows__are_shared_out_where_their_number_is_open():
     """Copies that together know too much that the tables do not make a step too long: the model diverges."""
     for objective, total in ((SG_HS, 254), (CBOW_HS, 2048)):
         for n in range(2, 300):
-            assert n * count_hot_rows(objective, make_threads(n, Resources())) <= total
-        assert count_hot_rows(objective, make_threads(2, Resources())) == total // 2
-        assert count_hot_rows(objective, make_threads(16, Resources(hot_rows=31))) == 31
-        assert count_hot_rows(objective, make_threads(16, Resources(hot_rows=0))) == 0
-        assert count_hot_rows(objective, make_threads(1, Resources(hot_rows=31))) == 0, "nobody else writes"
+            assert n * count_hot_rows(objective, Threads(n, Resources().device)) <= total
+        assert count_hot_rows(objective, Threads(2, Resources().device)) == total // 2
+        assert count_hot_rows(objective, Threads(16, Resources(hot_rows=31).device)) == 31
+        assert count_hot_rows(objective, Threads(16, Resources(hot_rows=0).device)) == 0
+        assert count_hot_rows(objective, Threads(1, Resources(hot_rows=31).device)) == 0, "nobody else writes"
 
 
 def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31)
-    assert make_threads(16, resources) == Threads(16, CPU(hot_rows=31))
-    assert make_threads(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, Cuda(max_in_flight=7))
+    assert Threads(16, resources.device) == Threads(16, CPU(hot_rows=31))
+    assert Threads(2, Resources(device="cuda", max_in_flight=7).device) == Threads(2, Cuda(max_in_flight=7))
 
 
 def test_flush__comes_after_as_many_centers_of_all_threads_together():
     for objective, total in ((SG_HS, 256), (CBOW_HS, 1024)):
         for n in (2, 16, 64):
-            assert n * count_flush_words(objective, make_threads(n, Resources())) == total
-        assert count_flush_words(objective, make_threads(4096, Resources())) == 1
+            assert n * count_flush_words(objective, Threads(n, Resources().device)) == total
+        assert count_flush_words(objective, Threads(4096, Resources().device)) == 1
 
 
 @pytest.mark.parametrize("threads", [1, 3])

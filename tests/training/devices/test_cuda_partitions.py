@@ -15,8 +15,7 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
-from daskw2v.training.devices.gpu import CudaPartitionTrainer
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.gpu import CudaPartitionTrainer, GpuRows
 from daskw2v.training.devices.settings import Cuda
 from tests.support.gpu_memory import context_of
 
@@ -128,8 +127,8 @@ def test_cuda_partitions__trains_a_bucket_and_gives_partitions_back(seen, n_nois
     np.testing.assert_array_equal(noise, words)
     assert (memory.max_in_flight, memory.hot_rows) == (100, 0)
     assert 0 < len(memory.source_touched) < 6, "rows that a hundred batches have at a time"
-    np.testing.assert_allclose(trainer.take_input(3)[:, :10], tables[0] + 1)
-    np.testing.assert_allclose(trainer.take_output(4)[:, :10], tables[1] - 1)
+    np.testing.assert_allclose(trainer.take("input", 3)[:, :10], tables[0] + 1)
+    np.testing.assert_allclose(trainer.take("output", 4)[:, :10], tables[1] - 1)
 
 
 @pytest.mark.parametrize(("stays", "free", "left"), [(True, 2, True), (True, 1.9, False), (False, 9, False)])
@@ -138,7 +137,7 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, st
     trainer, tables, words = make_trainer()
     has_free(free * (6 + 8) * 16 * 4)  # times both tables
     trainer.train(3, 4, Bucket(np.ones(3, np.uint32), np.empty(0, np.uint32)), 0.1, words, np.uint64(7))
-    (inputs, good), (outputs, too) = trainer.leave_input(3, stays=stays), trainer.leave_output(4, stays=stays)
+    (inputs, good), (outputs, too) = trainer.leave("input", 3, stays=stays), trainer.leave("output", 4, stays=stays)
     assert good
     assert too
     assert [isinstance(rows, GpuRows) for rows in (inputs, outputs)] == [left, left]
@@ -153,7 +152,7 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, st
         300,
         Cuda(),
     )
-    for found, expected in ((again.take_input(3), tables[0] + 1), (again.take_output(4), tables[1] - 1)):
+    for found, expected in ((again.take("input", 3), tables[0] + 1), (again.take("output", 4), tables[1] - 1)):
         np.testing.assert_allclose(found[:, :10], expected)
 
 
@@ -164,7 +163,7 @@ def test_cuda_partitions__report_rows_that_are_not_finite(seen, stays):
     tables[1][5, 2] = np.nan
     outputs = {k: lambda k=k: tables[k] for k in range(2)}
     trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], PARAMS, {}, outputs, {}.get, 300, Cuda())
-    assert [trainer.leave_output(k, stays=stays)[1] for k in range(2)] == [True, False]
+    assert [trainer.leave("output", k, stays=stays)[1] for k in range(2)] == [True, False]
 
 
 def test_cuda_partitions__waits_for_the_gpu_when_something_fails(seen):

@@ -19,12 +19,11 @@ from dask.sizeof import sizeof
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES
-from daskw2v.sampling.reader import Chunk, RunText, Span
+from daskw2v.sampling.reader import Chunk, OpenText, Span
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import Threads, gpu_text
 from daskw2v.training.devices import gpu as device
-from daskw2v.training.devices.gpu import CudaReplicaTrainer
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.gpu import CudaReplicaTrainer, GpuRows
 from daskw2v.training.devices.settings import Cuda
 from tests.support.gpu_memory import context_of
 
@@ -233,7 +232,7 @@ def loads_of(request, trained, monkeypatch):
 
     def loads(replica, n):
         reader = Reader(4 * n + 1)
-        text, run = RunText(reader, len(reader.stored), np.zeros(0, np.uint64)), SimpleNamespace(params=PARAMS)
+        text, run = OpenText(reader, len(reader.stored), np.zeros(0, np.uint64)), SimpleNamespace(params=PARAMS)
         monkeypatch.setattr(device, "open_text", lambda _: text)
         cuts = np.linspace(0, text.length, n + 1).astype(int) if n else [0]
         works = [(epoch, a, b) for epoch in range(2) for a, b in pairwise(cuts)]
@@ -359,7 +358,7 @@ def test_cuda_replica__has_no_more_warps_than_there_is_room_for(trained, loads_o
 def test_text__waits_for_the_next_trainer(trained, monkeypatch):
     """Of the next round: some seconds, or until somebody asks how much memory is free."""
     reader, run, read = Reader(4), SimpleNamespace(params=PARAMS), []
-    text = RunText(reader, len(reader.stored), np.zeros(0, np.uint64))
+    text = OpenText(reader, len(reader.stored), np.zeros(0, np.uint64))
     has_free(1e9)
     monkeypatch.setattr(device, "open_text", lambda _: text)
     reader.before_read = lambda: read.append(None)

@@ -26,7 +26,7 @@ from daskw2v.training.devices.gpu import free_memory, gpu_memory_watched
 from daskw2v.training.estimates.check import check_training, find_worker_kinds
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
-from daskw2v.training.sizes.text import Text
+from daskw2v.training.sizes import Text
 
 CUDA = Resources(device="cuda", threads=1)
 TEXT = Text(

@@ -15,14 +15,9 @@ from numba import cuda, float32, int32
 from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import SUMS, at, device, floats_of, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.cuda import batches
 from daskw2v.objectives.cuda.access import gpu_adds_four, make_warp_tables
-from daskw2v.objectives.cuda.batches import (
-    group_size,
-    make_context_adder,
-    make_context_reader,
-    make_listed_trainer,
-    row_bits,
-)
+from daskw2v.objectives.cuda.batches import group_size, row_bits
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, find_stride
@@ -137,8 +132,9 @@ def _sign_of(step: Any, batch: Any, item: Any, number: Any, scratch: Any) -> Any
 
 def _make_batch_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
     """Return the device function that trains a batch of contexts of a step."""
-    read, add = make_context_reader(width, _context_of), make_context_adder(width, adds_four, _context_of)
-    train_listed, size = make_listed_trainer(width, adds_four, _sign_of), group_size(width)
+    read = batches.make_context_reader(width, _context_of)
+    add = batches.make_context_adder(width, adds_four, _context_of)
+    train_listed, size = batches.make_listed_trainer(width, adds_four, _sign_of), group_size(width)
 
     @device
     def train_batch(tables: Any, step: Any, batch: Any, n_nodes: Any, alpha: Any, scratch: Any, lane: Any) -> Any:

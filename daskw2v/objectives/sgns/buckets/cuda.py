@@ -19,14 +19,9 @@ from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import LANES, SHARE, SUMS, at, device, floats_of, kernel, sums_of_lanes, sync_warp
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.cuda import batches
 from daskw2v.objectives.cuda.access import gpu_adds_four, gradient, make_adder, make_warp_tables
-from daskw2v.objectives.cuda.batches import (
-    group_size,
-    make_context_adder,
-    make_context_reader,
-    make_listed_trainer,
-    row_bits,
-)
+from daskw2v.objectives.cuda.batches import group_size, row_bits
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, count_batches
@@ -203,9 +198,10 @@ def _make_own_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
 
 def _make_batch_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
     """Return the device function that trains a batch."""
-    read, add = make_context_reader(width, _context_of), make_context_adder(width, adds_four, _context_of)
-    train_shared, train_own = make_listed_trainer(width, adds_four, _sign_of), _make_own_trainer(width, adds_four)
-    size = group_size(width)
+    read = batches.make_context_reader(width, _context_of)
+    add = batches.make_context_adder(width, adds_four, _context_of)
+    train_shared = batches.make_listed_trainer(width, adds_four, _sign_of)
+    train_own, size = _make_own_trainer(width, adds_four), group_size(width)
 
     @device
     def train_batch(

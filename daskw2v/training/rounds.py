@@ -4,14 +4,15 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.errors import TrainingError, counted
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.storage import Store
 from daskw2v.training.loop import checkpoint
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun, TaskTotals, WorkerShares
+from daskw2v.training.loop.strategy import RoundReport, StrategyRun, TaskTotals, WorkerShares
+from daskw2v.training.watch.events import RunWatch
 
 
 class TrainingResult(NamedTuple):
@@ -37,39 +38,13 @@ class TrainingResult(NamedTuple):
     stopped: str | None = None
 
 
-class Watch(Protocol):
-    """Watches a run while it trains, and may stop it: `events.RunWatch`."""
-
-    @property
-    def reason(self) -> str | None:
-        """Why the run is to be stopped after the last round that ended; None where it goes on."""
-
-    def rounds_restored(self, history: Sequence[dict[str, Any]]) -> None:
-        """Receive the history's entries of the rounds that an earlier call trained."""
-
-    def needs_rows(self, number: int) -> bool:
-        """Return whether `round_ended` needs the model's rows after the round of this number."""
-
-    def may_stop(self, number: int) -> bool:
-        """Return whether the run may be stopped after the round of this number: the next round waits for that."""
-
-    def round_ended(self, entry: dict[str, Any], rows: ModelRows | None) -> None:
-        """Receive the history's entry of a round that ended, to add results to, and the model's rows after it."""
-
-    def await_results(self) -> None:
-        """Wait until the entries of all rounds that ended have their results."""
-
-    def checkpoint_written(self) -> None:
-        """Be notified of a checkpoint that was written after the last round that ended."""
-
-
 def train_rounds(
     run: StrategyRun,
     folder: Store,
     total: int,
     checkpoint_seconds: float,
     listener: Listener,
-    watch: Watch,
+    watch: RunWatch,
 ) -> TrainingResult:
     """Train a run to its end, from its last checkpoint if there is one; or until it is stopped.
 
@@ -182,7 +157,7 @@ def check_finite(subject: str, totals: Iterable[TaskTotals], alpha: float, folde
 
 
 def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Params) -> None:
-    """Raise a TrainingError if a whole run trained no pair, since no word stood beside another one.
+    """Raise a TrainingError if a run trained no pair, since no word stood beside another one.
 
     Parameters
     ----------
@@ -196,7 +171,7 @@ def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Para
     Raises
     ------
     TrainingError
-        If no pair was trained in the whole run.
+        If no pair was trained in the run.
     """
     if any(entry["pairs"] for entry in history):
         return
@@ -245,11 +220,5 @@ def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
 
 def progress_from_entry(entry: Mapping[str, Any], total: int) -> Progress:
     """Return the progress that a history's entry reports, of `total` corpus positions over all epochs."""
-    return Progress(
-        "train",
-        entry["progress"],
-        total,
-        "tokens",
-        words_per_second=words_per_second([entry]),
-        loss=entry["loss"] / entry["pairs"] if entry["pairs"] else None,
-    )
+    speed, loss = words_per_second([entry]), entry["loss"] / entry["pairs"] if entry["pairs"] else None
+    return Progress("train", entry["progress"], total, "tokens", words_per_second=speed, loss=loss)
