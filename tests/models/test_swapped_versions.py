@@ -213,7 +213,7 @@ def test_versions__of_older_daskw2v_are_read_and_verify_names_missing_parts(mode
     result = invoke("versions", "verify", str(models.parent), "--all")
     assert result.exit_code == 0
     old, new = (next(line for line in result.output.splitlines() if name in line) for name in NAMES)
-    assert "an older daskw2v wrote it: its checksums say nothing of places" in old
+    assert "an older daskw2v wrote it: its checksums lack paths" in old
     assert "older" not in new
 
 

@@ -282,7 +282,7 @@ def test_rollback__during_a_night_is_not_undone_by_that_night(later, monkeypatch
     during(monkeypatch, versions.rollback)
     summary = later.run()
     assert (summary.outcome, summary.served) == (Outcome.SUPERSEDED, first)
-    assert f"in place of {second}, but {first} is served" in summary.message
+    assert f"instead of {second}, but {first} is served" in summary.message
     assert not versions.find(summary.version).served
     monkeypatch.undo()
     after = later.run()
