@@ -22,7 +22,7 @@ _BREAK = re.compile(r"\n\s*\n|(?<=[.:;!?])\s+")
 
 
 def _strings(source: bytes) -> Iterator[str]:
-    """Yield all string literals of Python source: docstrings, messages and help texts among them."""
+    """Yield the values of all str constants of Python source, such as docstrings; none if it cannot be parsed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes in literals
         try:

@@ -195,7 +195,7 @@ def is_group(f: "Field[Any]") -> bool:
 
 
 def get_choices(f: "Field[Any]") -> Choices:
-    """Return the classes that a field made by `axis` takes."""
+    """Return the registry of the classes that a field made by `axis` takes, by their names."""
     return _import_name(f.metadata["axis"])  # type: ignore[no-any-return]
 
 

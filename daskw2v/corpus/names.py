@@ -1,4 +1,4 @@
-"""What the URLs of files say: their formats, their compression, and the columns that their folders name."""
+"""Facts in the URLs of files: their formats, their compression, and the columns that their folders name."""
 
 import os
 import re

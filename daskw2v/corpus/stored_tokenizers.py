@@ -103,7 +103,7 @@ def store_tokenizer(work: Store, content: bytes) -> str:
 
 
 def write_json(group: Any, content: bytes) -> None:
-    """Write the JSON of a tokenizer to a Zarr group."""
+    """Write the JSON of a tokenizer to a Zarr group, as an array of uint8."""
     write_array(group, _ARRAY, np.frombuffer(content, np.uint8))
 
 

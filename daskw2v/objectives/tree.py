@@ -56,7 +56,7 @@ def make_linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
 
 
 def count_trees(params: Params, n_words: int) -> int:
-    """Return the number of trees of a partition of n_words words."""
+    """Return the number of Huffman trees that the n_words words of a partition are split into."""
     return max(1, min(-(-MIN_TREES // Partitioned.of(params).n_partitions), n_words // _MIN_WORDS))
 
 

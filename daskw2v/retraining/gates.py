@@ -303,7 +303,7 @@ def _require_at_least(name: str, what: str, value: float | None, bound: float) -
 
 
 def _require_at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
-    """Return a gate that a value passes if it is at most `bound`; `what` describes the value."""
+    """Return a gate that a value passes if it is at most `bound`, None never; `what` describes the value."""
     passed = value is not None and value <= bound
     return _make_gate(name, what, value, bound, passed=passed, required=f"at most {bound:.4g}")
 

@@ -246,7 +246,7 @@ def _send(request: Request, timeout: float) -> int:
 
 
 def _name_error(reason: object) -> str:
-    """Return a name of an error without its text, which may contain the URL or data of the host."""
+    """Return an error's class and the text of its errno; its own text may contain the URL or data of the host."""
     if isinstance(reason, TimeoutError):
         return "no answer in time"
     code = reason.errno if isinstance(reason, OSError) else None

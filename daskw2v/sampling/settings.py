@@ -15,7 +15,7 @@ class NegativeSampling(TrainingChoice):
     negative: int = setting(5, "negative samples of each pair", integer(1, 1024), stage="train")
     ns_exponent: float | None = setting(
         None,
-        "power of the counts that negatives are drawn by; 0.75 when not given",
+        "power of the counts that negatives are drawn by; when not given 0.75, or 1 for contexts of a matrix",
         number(-10, 10),
         stage="train",
         first=0.75,

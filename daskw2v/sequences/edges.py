@@ -15,7 +15,7 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
 from daskw2v.sequences import tables
 from daskw2v.sequences.settings import EdgeList
-from daskw2v.sequences.tables import Columns
+from daskw2v.sequences.tables import ArrowColumns
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.threads import in_threads
 
@@ -78,7 +78,9 @@ def find_node_kind(
     return tables.common_id_kind(kinds)
 
 
-def _read_text(block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float) -> Iterator[Columns]:
+def _read_text(
+    block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float
+) -> Iterator[ArrowColumns]:
     """Yield batches of the lines of a text file without a header: Arrow arrays of strings by the columns' names."""
     with open_source(block.source, options, timeout) as file:
         for offset, data in read_text_pieces(file, block, ReadReport(), whole_lines=True):
@@ -105,7 +107,7 @@ def squeeze_blanks(data: bytes) -> bytes:
     return kept[1:][~starts_line].tobytes()
 
 
-def _parse_columns(content: bytes, names: Sequence[str], location: str) -> Columns:
+def _parse_columns(content: bytes, names: Sequence[str], location: str) -> ArrowColumns:
     """Return the first columns of lines of text as Arrow arrays of strings by name; one space separates columns.
 
     `location` says in messages which lines these are.

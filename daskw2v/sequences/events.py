@@ -44,7 +44,7 @@ _TIMES_REMEDY = "Give numbers, timestamps, dates or ISO 8601 text."
 
 
 class Reading(NamedTuple):
-    """How to read events: names of columns by role, options for fsspec, and the store's timeout in seconds."""
+    """Arguments for reading events: columns by role, options for fsspec, and the store's timeout in seconds."""
 
     roles: dict[str, str]
     options: Options

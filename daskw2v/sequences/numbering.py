@@ -304,7 +304,7 @@ def read_types(folder: Store, names: Sequence[Names]) -> UInt8Array:
 
 
 class GraphLayout(NamedTuple):
-    """What all tasks of a graph know of it.
+    """Facts of a graph that all its tasks share.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class NumberedWalks(NamedTuple):
 
 
 class RoundOutput(NamedTuple):
-    """What a task of a round has written. The fields are keys of its manifest.
+    """The output of a task of a round. The fields are keys of its manifest.
 
     Parameters
     ----------

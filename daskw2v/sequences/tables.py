@@ -22,12 +22,12 @@ pa, pc, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra
 
 INTEGER, UNSIGNED, STRING = "int64", "uint64", "string[pyarrow]"  # kinds of ids, as pandas calls their types
 _ROWS = 1 << 16  # rows of a Parquet file read at once
-Columns = dict[str, Any]  # Arrow arrays by the names of their columns
+ArrowColumns = dict[str, Any]  # Arrow arrays by the names of their columns
 
 
 def read_columns(
     block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float = TIMEOUT
-) -> Iterator[Columns]:
+) -> Iterator[ArrowColumns]:
     """Yield batches of a block's rows. `options` are options for fsspec, and `timeout` is in seconds.
 
     Raises
@@ -67,7 +67,7 @@ def _find_reader(source: Source) -> "ReadRows":
     return read
 
 
-def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[Columns]:
+def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[ArrowColumns]:
     """Yield batches of the rows of a block of a Parquet file."""
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
     _find_names(parquet.schema_arrow.names, names, block.source.url)
@@ -77,7 +77,7 @@ def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator
         yield {name: c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for name, c in columns.items()}
 
 
-def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[Columns]:
+def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[ArrowColumns]:
     """Yield batches of the rows of a CSV file, whose arrays are strings."""
     url = block.source.url
     table = CsvTable(file, block.source, delimiter, _refuse_row)
@@ -90,7 +90,7 @@ def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str)
 
 
 # Called with an open file, the block of it to read, and names of columns; yields as `read_columns` does
-ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[Columns]]
+ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[ArrowColumns]]
 _CSV_READERS = {name: partial(_read_csv, delimiter=delimiter) for name, delimiter in DELIMITERS.items()}
 _READERS: dict[str, ReadRows] = {PARQUET.name: _read_parquet, **_CSV_READERS}
 
@@ -115,7 +115,7 @@ def _find_names(names_in_file: Sequence[str], names: Sequence[str], url: str) ->
     return {name: name if name in names_in_file else names_in_file[stripped.index(name)] for name in names}
 
 
-def refuse_header(columns: Columns, url: str) -> None:
+def refuse_header(columns: ArrowColumns, url: str) -> None:
     """Refuse columns of text in which a row repeats the header, as in files that were joined.
 
     Raises

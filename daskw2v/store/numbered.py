@@ -131,7 +131,7 @@ class NumberedLog:
         return values is not None and values.get(_ENTRY) == entry
 
     def list_numbers(self) -> list[int]:
-        """Return the numbers of all listed entries."""
+        """Return the numbers of the entries that the store lists, in any order."""
         return [int(match[1]) for name in self.folder.children() if (match := _NAME.fullmatch(name))]
 
 

@@ -163,7 +163,7 @@ class OpenStage:
         return self.folder / new_attempt()
 
     def expect(self, total: float, n_done: float = 0.0, message: str = "") -> None:
-        """Report how many units there are to do, and how many of them are done."""
+        """Report to the listener how many units of work there are and how many are done, with a message."""
         self._n_total = total
         self.report(n_done, message)
 

@@ -156,7 +156,7 @@ def _is_known(values: Any) -> bool:
 
 
 def _is_allowed(allowed: type | range | tuple[str, ...], value: Any) -> bool:
-    """Return whether a value is allowed by an item of `_CONFIGURATIONS`."""
+    """Return whether a value has a type, or is an int of a range or one of several texts."""
     if isinstance(allowed, type):
         return isinstance(value, allowed)
     return value in allowed and (type(value) is int or isinstance(allowed, tuple))

@@ -20,7 +20,7 @@ _BATCH_ROWS = 1 << 16  # rows of a Parquet file read at once
 
 
 class Head(NamedTuple):
-    """What is known of a table before its rows are read.
+    """Facts of a table that are known before its rows are read.
 
     Parameters
     ----------

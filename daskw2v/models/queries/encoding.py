@@ -33,7 +33,7 @@ _BLANKS = bytes(max(byte, 0x20) for byte in range(256))  # bytes <= 0x20 separat
 
 _log = logging.getLogger(__name__)
 
-Split = Callable[[str], Sequence[str]]
+TextSplitter = Callable[[str], Sequence[str]]
 
 
 def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> Float32Array:
@@ -114,7 +114,7 @@ class _Splitter:
         self._vectors, self._tokenizer = vectors, tokenizer
 
     @cached_property
-    def _split(self) -> Split:  # computed for the first text, as lists of words need no tokenizer
+    def _split(self) -> TextSplitter:  # computed for the first text, as lists of words need no tokenizer
         split, phrases = _make_split(self._vectors, self._tokenizer), _read_phrases(self._vectors)
         return split if phrases is None else lambda text: phrases.apply(split(text))
 
@@ -137,7 +137,7 @@ def _read_phrases(vectors: Vectors) -> Phrases | None:
     return Phrases._read(vectors._version)
 
 
-def _make_split(vectors: Vectors, tokenizer: Any) -> Split:
+def _make_split(vectors: Vectors, tokenizer: Any) -> TextSplitter:
     """Return the function that splits a text into words by a tokenizer; by the tokenizer of the model if None."""
     if tokenizer is None:
         tokenizer, content = find_tokenizer(vectors, "Open the version, or give tokenizer='tokenizer.json', the file.")
@@ -155,7 +155,7 @@ def _make_split(vectors: Vectors, tokenizer: Any) -> Split:
     return lambda text: _tokenize(tokenize, text)
 
 
-def _split_by_json(content: bytes) -> Split:
+def _split_by_json(content: bytes) -> TextSplitter:
     """Return the function that splits a text by a tokenizer of Hugging Face, the content of its tokenizer.json."""
     tokenizer = load_tokenizer(content, TOKENIZER_FILE)
 

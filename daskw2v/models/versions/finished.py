@@ -72,7 +72,7 @@ class Version(NamedTuple):
         raise self._make_error("tables")
 
     def _make_error(self, entry: str) -> FormatError:
-        """Return the error for a manifest with a wrong entry."""
+        """Return the error for a wrong value of an entry of the manifest, which it names."""
         return refused(f"The manifest of {self.name}", f"holds {entry}={shown(self.manifest.get(entry))}")
 
 
@@ -112,7 +112,7 @@ class FinishedVersions:
         return self._read_all(read_state(self.models))
 
     def _read_all(self, state: State) -> list[Version]:
-        """Return the finished versions by a state of the models, without versions that are being deleted."""
+        """Return the finished versions with their tags in a state, without versions that are being deleted."""
         versions = list[Version]()
         for name in self._list_names():
             with suppress(DamageError, FormatError):

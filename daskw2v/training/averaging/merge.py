@@ -1,4 +1,4 @@
-"""How replicas that were trained apart are merged into one model: merge rules, and the tasks that merge a block.
+"""Merging of replicas that were trained apart: merge rules, and the tasks that merge a block.
 
 `sequential` (default) composes the changes of the replicas as if one replica had trained their texts one after the
 other, as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. The changes of a replica fade

@@ -210,7 +210,7 @@ def _sorting_sizes(types: int) -> Sizes:
 
 
 def _dictionary_bytes(slots: int, types: int) -> int:
-    """Return the bytes of a dictionary: of its hash table, and of each word's offset, hash and letters."""
+    """Return the bytes of a dictionary of `types` words: `slots` of a hash table, offsets, hashes and letters."""
     return 2 * ENTRY_BYTES * slots + types * (2 * LONG + LETTERS)
 
 

@@ -110,7 +110,7 @@ class RotationContext:
         return find_objective(params.objective.name).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
-        """Return a partition's rows from their origin, shape (rows, D): drawn, or read."""
+        """Return a partition's rows, shape (rows, D): initial rows if `origin` has no store, else the written ones."""
         if origin.store is None:
             return make_initial_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
