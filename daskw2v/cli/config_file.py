@@ -25,14 +25,14 @@ TABLES = (EVENTS, GRAPH, WALKS)
 
 
 def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the values in a TOML file by name; empty for None.
+    """Return the values in a TOML file by name, not checked; empty for None.
 
-    Names are those of fields of `Params` and `Resources`, and the names `more` that a command reads.
+    Names are those of settings of `Params` and `Resources`, and the names `more` that a command reads.
 
     Raises
     ------
     ParameterError
-        If the file is not TOML, or names a field that does not exist.
+        If the file is not TOML, has more than 1 MiB, or names a setting that does not exist.
     """
     if path is None:
         return {}
@@ -59,7 +59,7 @@ def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> 
     Parameters
     ----------
     names
-        Names of files.
+        Names of files, which are the inputs if they are text.
     config, path
         The values of the TOML file, and its path, for errors.
 
@@ -116,16 +116,16 @@ def read_table(
 
 
 def make_settings(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
-    """Return settings of a class with the values that are its fields, and else with those of `defaults`, if not None.
+    """Return settings of a class: the values that its names have in `values`, and else those of the object `defaults`.
 
-    Raises as the class does.
+    Other names are ignored; None stands for the class's defaults. Raises as the class does.
     """
     fields = {name: values[name] for name in cls.names() if name in values}
     return cls(**fields) if defaults is None else defaults.replace(**fields)
 
 
 def _suggest(names: Sequence[str]) -> list[str]:
-    """Return sentences with suggestions for unknown names, without names that nothing resembles."""
+    """Return a sentence for each unknown name that `suggest` knows a remedy for."""
     known = {cls.__name__: cls.names() for cls in (Params, Resources)}
     suggestions = {name: suggest(name, known, lambda _, field: field) for name in names}
     return [f"For {name}: {text}" for name, text in suggestions.items() if text is not None]

@@ -41,7 +41,7 @@ def _comments(source: bytes) -> Iterator[str]:
 
 
 def normalize(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the sentences of texts in lower case, words separated by spaces, without duplicates such as licenses."""
+    """Yield each sentence of four words or more once, in lower case, its words of a-z separated by spaces."""
     written: set[str] = set()
     for text in texts:
         for sentence in _BREAK.split(text.lower()):
@@ -53,7 +53,7 @@ def normalize(texts: Iterable[str]) -> Iterator[str]:
 
 
 def write_text(folder: Path, library: Path | None = None) -> list[Path]:
-    """Write the prose of the standard library as plain text, one sentence on each line; return the paths of the files.
+    """Write the prose of the standard library as plain text, one sentence on each line; return the paths of two files.
 
     Parameters
     ----------

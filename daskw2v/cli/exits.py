@@ -26,6 +26,8 @@ FAILED, INTERRUPTED = 2, 130
 def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Run a block; print an error as one sentence and exit: with 2 after a Daskw2vError or OSError, 130 after Ctrl-C.
 
+    Errors of usage are raised without secrets, and all other errors, also of broken pipes, as they are.
+
     Parameters
     ----------
     wants_traceback

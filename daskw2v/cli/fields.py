@@ -44,7 +44,7 @@ _REGISTERED: Mapping[str, Iterable[str]] = {
 
 
 def _titles(registry: Registry[Any]) -> str:
-    """Return names and titles of the package's own values, as the end of a help text, without loading plug-ins."""
+    """Return names and titles of the package's own values, as the end of a help text: ": name (title), ..."."""
     return ": " + ", ".join(f"{name} ({value.title})" for name, value in registry.items())
 
 
@@ -69,9 +69,9 @@ def _sentence(text: str) -> str:
 
 
 def _find_readers(known: KnownSetting) -> tuple[str, ...]:
-    """Return the names of the values and keys that a field is read with; empty if it is always read.
+    """Return the names of the values of axes, and of the keys of groups, that a field is read with.
 
-    Kinds of input are left out, as a command takes one kind and has no options of other kinds.
+    The result is empty if it is always read. Kinds of input are left out, as a command takes one kind.
     """
     f = known.field
     axes = [axis for axis in _READERS if axis in f.metadata["honoured_by"]]
@@ -86,7 +86,7 @@ def _variable(name: str) -> str:
 def _add_option(
     known: KnownSetting, default: Any, heading: str, function: CommandFunction, *, hidden: bool
 ) -> CommandFunction:
-    """Add the option of a setting to a command; the help shows it under a heading, unless it is hidden."""
+    """Return a command with the option of a setting; the help shows it under a heading, unless it is hidden."""
     f = known.field
     hint, name = get_type_hints(known.owner)[known.attribute], f.name.replace("_", "-")
     if get_origin(hint) is Mapping:
@@ -145,7 +145,10 @@ def setting_options(
 
 
 def _fields_read_by(name: str) -> Iterator[str]:
-    """Yield the names of fields that the objective, strategy, device or format of this name reads and others do not."""
+    """Yield the names of fields that the objective, strategy, device or format of this name reads and others do not.
+
+    There are none for the names of keys.
+    """
     for value in (registry.find(name) for registry in _READERS.values() if name in registry.names()):
         yield from value.honours
         yield from value.settings.names() if hasattr(value, "settings") else ()

@@ -19,7 +19,7 @@ _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares 
 
 
 def decorated(function: Callable[..., Any], *decorators: Decorator) -> Callable[..., Any]:
-    """Return a function to which decorators are applied, the last one first, as if they stood above it."""
+    """Return what decorators make of a function: the last one is applied first, as if they stood above it."""
     return reduce(lambda inner, decorator: decorator(inner), reversed(decorators), function)
 
 
@@ -46,7 +46,7 @@ class Command(click.Command):
         return [*super().get_params(ctx), _debug]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse `args` after expanding the `Many` options; suggest a name for an unknown option."""
+        """Parse `args` after expanding the `Many` options; the error for an unknown option suggests another."""
         names = {name for option in self.params if isinstance(option, Many) for name in option.opts}
         try:
             return super().parse_args(ctx, _repeat(args, names))
@@ -72,7 +72,10 @@ class Command(click.Command):
                 formatter.write_dl(list(_reader_rows(readers, formatter.width)))
 
     def help_for(self, ctx: click.Context, name: str, fields: Collection[str]) -> str:
-        """Return the help of the options that the value `name` reads and others do not, and of `fields`; or of all."""
+        """Return the help of the options that `name` reads and others do not, and of the `fields`.
+
+        `name` is a value or key in the `readers` of options, or `ALL` for all options.
+        """
         formatter = ctx.make_formatter()
 
         def is_read(option: click.Option) -> bool:
@@ -97,7 +100,10 @@ class Command(click.Command):
 
 
 def _reader_rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
-    """Yield rows with a reader's name and a line of its options; click would break names of options at hyphens."""
+    """Yield rows of a help text of `width` characters: a reader's name, "" after its first row, and a line of options.
+
+    click would break names of options at hyphens.
+    """
     width -= max(map(len, readers)) + 6  # indentation, and the space between columns
     for name, options in readers.items():
         for number, line in enumerate(textwrap.wrap(", ".join(options), width, break_on_hyphens=False)):
@@ -142,9 +148,9 @@ def help_for_option(
     Parameters
     ----------
     names
-        Names of values, such as objectives, that `--help-for` takes.
+        Names that `--help-for` takes besides `ALL`: of values, such as objectives, and of keys.
     read_by
-        Function from such a name to the names of fields that the value reads and others do not.
+        Function from such a name to the names of fields that the value reads and others do not, besides `readers`.
     """
 
     def show(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -169,7 +175,7 @@ def wants_traceback(ctx: click.Context) -> bool:
 
 
 def _parse_pair(pair: str) -> tuple[str, Any]:
-    """Return key and value of an argument KEY=VALUE."""
+    """Return key and value of an argument KEY=VALUE, the value from JSON or else as text; raises BadParameter."""
     key, separator, value = pair.partition("=")
     if not (key and separator):
         raise click.BadParameter("it is not KEY=VALUE.")  # not shown, as it may be a secret

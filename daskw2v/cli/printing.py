@@ -61,7 +61,10 @@ def print_lines(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, with a header if a column has a name; fold the widest column where a terminal is too narrow."""
+    """Print a table, with the names of `columns` as a header unless all are ""; `rows` have as many texts each.
+
+    Where a terminal is too narrow, the widest column is folded.
+    """
     lines = [tuple(map(escaped, cells)) for cells in (*([columns] if any(columns) else []), *rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     if widths and sys.stdout.isatty():  # programs that read from a pipe need complete lines
@@ -110,7 +113,10 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Yield the names and texts of the leaves of nested mappings: {"a": {"b": 1}} gives ("a.b", "1")."""
+    """Yield the names and texts of the leaves of nested mappings: {"a": {"b": 1}} gives ("a.b", "1").
+
+    A list is a leaf; a longer one than `_MAX_ENTRIES` is only counted.
+    """
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from flatten(value, f"{prefix}{key}.")

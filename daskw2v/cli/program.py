@@ -97,7 +97,10 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command line as a program, whose processes import nothing from the current folder."""
+    """Run the command line as a program, whose child processes import nothing from the current folder.
+
+    PYTHONSAFEPATH, if it is set, decides instead.
+    """
     # Python would search the current folder first in processes that it starts with -c, such as workers
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     sys.excepthook = show_traceback  # for errors that are not the user's

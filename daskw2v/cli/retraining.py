@@ -13,7 +13,7 @@ from daskw2v.cli.fields import choose_settings, setting_options
 from daskw2v.cli.options import config_option, storage_option
 from daskw2v.cli.printing import Output, print_table, prints_output
 from daskw2v.cli.program import main
-from daskw2v.cli.training import import_from_current_folder
+from daskw2v.cli.training import append_current_folder
 from daskw2v.cli.versions import reason_option, request_option, versions
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
@@ -70,7 +70,7 @@ def retrain_command(
     texts = make_inputs(list(inputs) or get_required(values, "inputs", "INPUT"), values, config)
     settings = {name: value for name, value in values.items() if name not in _NAMES}
     params, resources = choose_settings(ctx, settings, default_params(texts))
-    import_from_current_folder(params)
+    append_current_folder(params)
     signal.signal(signal.SIGTERM, _exit)
     with show_progress() as listener:
         summary = retrain(
@@ -116,7 +116,7 @@ def promote_command(
 
 
 def _exit(number: int, _: object) -> None:
-    """Handle a signal: raise SystemExit, so that leases are released at once."""
+    """Handle the signal of this number: exit with 128 + number, so that leases are released at once."""
     sys.exit(128 + number)
 
 

@@ -79,8 +79,8 @@ def training_command(
 
 
 def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None) -> Output:
-    """Train on inputs, write a report to a URL unless it is None, and return the command's output."""
-    import_from_current_folder(params)
+    """Train on inputs, write a report to the URL `report` unless it is None, and return the command's output."""
+    append_current_folder(params)
     vectors, page = _train(inputs, work, params, resources), None
     facts = _facts(vectors)
     if report is not None:
@@ -96,10 +96,10 @@ def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources
     return Output({**facts, "report": page}, show)
 
 
-def import_from_current_folder(params: Params) -> None:
-    """Search the current folder for a tokenizer package.module:function; local workers inherit the search path.
+def append_current_folder(params: Params) -> None:
+    """Append the current folder to `sys.path` if the tokenizer is a package.module:function; not under `python -P`.
 
-    The folder is searched last, so that its files replace no installed module.
+    Local workers inherit the path. The folder is searched last, so that its files replace no installed module.
     """
     folder = os.getcwd()
     if is_import_path(params.tokenizer) and not sys.flags.safe_path and folder not in sys.path:
@@ -246,7 +246,7 @@ def warm_up_command(processes: int | None) -> Output:
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:
-    """Train with progress and notes on stderr; return the vectors."""
+    """Train, as `train` does, with progress and notes on stderr; return the vectors."""
     console = Console(stderr=True, highlight=False)
     with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
@@ -276,7 +276,7 @@ def _facts(vectors: Vectors) -> dict[str, Any]:
 
 
 def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table that shows the facts of a trained model."""
+    """Yield the rows, names and texts, of the table that shows the facts that `_facts` returns."""
     known, compiling, loss = facts["known_tokens"], facts["compiling_seconds"], facts["loss"]
     yield "model", str(facts["url"])
     if choice := facts["choice"]:
@@ -296,7 +296,7 @@ def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes, from a model's metadata, about lines that were changed or skipped, and words without occurrences."""
+    """Yield notes, from a model's metadata, about lines changed, skipped or cut, and listed words that do not occur."""
     report = metadata["corpus"]["report"]
     if count := report["replaced"]:
         yield f"{counted(count, 'line')} had invalid Unicode, which was replaced by U+FFFD."

@@ -1,8 +1,10 @@
 """Choices and groups: settings in classes of their own, which fields of other settings hold; and readers of settings.
 
-A field made by `axis` holds a choice: an objective or a strategy with the settings that only it reads. The name of its
-class may be written instead. A field made by `group` holds settings that only mean something together, or None. A group
-has one or more keys: settings without which its other settings mean nothing. The keys that are set choose its class.
+An axis is a property of a run with several values: objective, strategy, device, format, or kind of input. A field made
+by `axis` holds a choice: an objective, strategy or device with the settings that only it reads. The choice's name, such
+as "rotation", or its class may be passed instead. A field made by `group` holds settings that only mean something
+together, or None. A group has one or more keys: settings without which its other settings mean nothing. The keys that
+are set choose its class.
 
 The settings of both may be written beside other settings, as on the command line, in files and in manifests:
 Params(strategy=Rotation(n_partitions=64)) is Params(strategy="rotation", n_partitions=64), and
@@ -42,7 +44,7 @@ class _Part(Settings):
     Parameters
     ----------
     axis
-        Name of the field that holds it.
+        Name of the field that holds it, of a choice or a group.
     """
 
     _is_part = True
@@ -50,7 +52,7 @@ class _Part(Settings):
     axis: ClassVar[str]
 
     def check(self, settings: Any) -> None:
-        """Raise a ParameterError if a value does not go with others of `settings`, which hold this part."""
+        """Raise a ParameterError if a value of this part does not go with other values of `settings`, which hold it."""
 
 
 class Choice(_Part):
@@ -117,7 +119,7 @@ class Group(_Part):
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Return the group of this class that settings hold, where the caller knows that they hold it."""
+        """Return the group as `find` does, where the caller knows that the settings hold it."""
         held = cls.find(settings)
         assert held is not None, f"{cls.axis} is no {cls.__name__}"
         return held
@@ -131,13 +133,21 @@ class _Chosen(Protocol):
 
 
 class Choices(Registry[type[Choice]]):
-    """The classes of settings of an axis, by name, also of values that installed distributions add."""
+    """The classes of an axis's choices, by name; `find` also returns those of values that plug-ins add.
+
+    Parameters
+    ----------
+    field, group
+        As in `Registry`.
+    classes
+        The package's own classes.
+    """
 
     def __init__(self, field: str, group: str, *classes: type[Choice]) -> None:
         super().__init__(field, group, _Chosen, {cls.name: cls for cls in classes})
 
     def _load(self, name: str) -> type[Choice]:
-        """Return the class of settings of the value that a plug-in adds by this name."""
+        """Return the class of settings of the value that a plug-in adds by this name, or raise a ParameterError."""
         cls: type[Choice] = super()._load(name).settings  # type: ignore[attr-defined]
         if (cls.axis, cls.name) != (self.field, name):
             raise ParameterError(
@@ -174,12 +184,12 @@ def group(help: str, classes: str, *, stage: StageName) -> Any:
 
 
 def _instance_of(cls: type[_Part], bound: str) -> Constraint:
-    """Return the constraint for an object of a class."""
+    """Return the constraint for objects of a class; `bound` describes them in messages."""
     return Constraint(lambda value: isinstance(value, cls), bound, refuse=lambda *_: None)
 
 
 def _field(kind: str, classes: str, field: Any) -> Any:
-    """Return a field that is marked as an axis or a group, with the import path of its classes."""
+    """Mark a field as of `kind`, "axis" or "group", with the import path of its classes, and return it."""
     field.metadata = {**field.metadata, kind: classes}
     return field
 
@@ -216,11 +226,11 @@ class KnownSetting(NamedTuple):
     Parameters
     ----------
     field, owner, attribute
-        The field, the class that declares it, and its name in the class.
+        The field, named as among the fields of `Params`; the first class that declares it, and its name in the class.
     choices
         Names of the choices that have the field; empty for other fields.
     needs
-        Keys of groups, of which one must be set for the field to be read; empty for fields of no group.
+        Keys of groups, of which one must be set for the field to be read; empty for keys, and for fields of no group.
     """
 
     field: "Field[Any]"
@@ -251,7 +261,10 @@ def known_fields(cls: type[Settings]) -> dict[str, "Field[Any]"]:
 
 
 def group_by_heading(*classes: type[Settings]) -> dict[str, list[KnownSetting]]:
-    """Return the settings of classes by heading, in the order of `HEADINGS`; of equal names the first."""
+    """Return the settings of classes by heading, in the order of `HEADINGS`; of equal names the first.
+
+    A heading without settings has an empty list.
+    """
     groups: dict[str, list[KnownSetting]] = {heading: [] for heading in HEADINGS}
     names = set[str]()
     for cls in classes:
@@ -290,7 +303,7 @@ def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> t
 def refuse_unread(
     settings: Settings, axis: AxisName, chosen: str | Sequence[str], registry: Mapping[str, Reader], text: str = ""
 ) -> None:
-    """Raise a ParameterError if a field is set that none of the chosen values of an axis reads.
+    """Refuse a field that is set, but that none of the chosen values of an axis reads.
 
     Parameters
     ----------
@@ -318,7 +331,7 @@ def refuse_unread(
 
 
 class _Signature:
-    """The signature of a class with choices, which `help` shows: its fields, and the settings of its choices."""
+    """The signature of a class, which `help` shows: its fields, and the settings of its choices and groups."""
 
     def __get__(self, _: Any, cls: Any) -> Signature:
         known = {f.name: f for f in declared_fields(cls)} | known_fields(cls)
@@ -356,7 +369,10 @@ class WithChoices(Settings):
         return tuple(dict.fromkeys([*known_settings(cls), *(f.name for f in _groups(cls))]))
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
-        """Yield each field and its value, after each choice the choice's settings; of a group its settings alone."""
+        """Yield each field and its value, after each choice the choice's settings.
+
+        Instead of a group, the settings of all its classes follow, with their defaults where they are not set.
+        """
         for f, value in super().items():
             if is_group(f):
                 flat = {} if value is None else value.flat()
@@ -368,7 +384,7 @@ class WithChoices(Settings):
                 yield from value.items()
 
     def flat(self) -> dict[str, Any]:
-        """Return the values of all fields and of the settings of choices and groups, by name; a choice as its name."""
+        """Return the values that `items` yields, by name; a choice as its name."""
         return {f.name: value.name if isinstance(value, Choice) else value for f, value in self.items()}
 
     def replace(self, **changes: Any) -> Self:
@@ -390,7 +406,7 @@ class WithChoices(Settings):
         return super().replace(**changes)
 
     def _refuse_unknown(self, rest: Mapping[str, Any]) -> None:
-        """Raise the error for the first of the values whose name is no setting of this object."""
+        """Raise the error for the first value of `rest`, whose names are no settings of this object."""
         name, value = next(iter(rest.items()))
         for f in _axes(type(self)):
             if classes := get_choices(f).with_setting(name):
@@ -415,7 +431,10 @@ def _groups(cls: type[Settings]) -> "list[Field[Any]]":
 
 
 def _resolve_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:
-    """Return the choice for a field's value: a name, a class or a choice; move the choice's settings out of `rest`."""
+    """Return the choice for a field's value: a name, a class or a choice; move the choice's settings out of `rest`.
+
+    Raises a ParameterError for other values.
+    """
     choices = get_choices(f)
     chosen = choices.find(value) if isinstance(value, str) and value else value
     if isinstance(chosen, type) and issubclass(chosen, Choice):
@@ -429,7 +448,10 @@ def _resolve_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice
 
 
 def _find_implied(f: "Field[Any]", choices: Choices, rest: Mapping[str, Any]) -> Choice | None:
-    """Return the choice that has all settings in `rest` that any choice has; None where no choice has any of them."""
+    """Return the choice that has all settings in `rest` that any choice has; None where no choice has any of them.
+
+    Raises a ParameterError if no choice, or more than one, has them all.
+    """
     owners = {name: classes for name in rest if (classes := choices.with_setting(name))}
     fitting = [cls for cls in choices.values() if all(cls in classes for classes in owners.values())]
     if not owners:
@@ -447,7 +469,7 @@ def _flat_name(f: "Field[Any]") -> str:
 
 @cache
 def _flat_settings(f: "Field[Any]") -> Mapping[str, KnownSetting]:
-    """Return the settings of all classes of a field made by `group`, as fields with their flat names, keys first."""
+    """Return the settings of all classes of a field made by `group`, by their flat names, keys first."""
     settings = dict[str, KnownSetting]()
     for cls in get_group_classes(f):
         for inner in declared_fields(cls):
@@ -460,7 +482,10 @@ def _flat_settings(f: "Field[Any]") -> Mapping[str, KnownSetting]:
 
 
 def _resolve_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group | None:
-    """Return the group for a field's value and the group's settings in `rest`, by flat names; move these out of it."""
+    """Return the group for a field's value and the group's settings in `rest`, by flat names; move these out of it.
+
+    The value is a group, None, or the value of the key that is called as the field. Raises as `_change_group` does.
+    """
     known = _flat_settings(f)
     flat = {name: rest.pop(name) for name in known if name in rest}
     if value is None or type(value) in get_group_classes(f):

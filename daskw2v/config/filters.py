@@ -17,7 +17,10 @@ _TEXT = re.compile(r"\s*([^\s=!<>]+)\s*(==|!=|<=|>=|=|<|>)(?![=!<>])\s*(.*?)\s*"
 
 
 class Filter(NamedTuple):
-    """A condition on the value of a column: the value that it is compared with, and the comparison."""
+    """A condition on the value of a column: the value that it is compared with, and the comparison.
+
+    The operator is a key of `COMPARISONS`; or one of `MEMBERSHIP`, and the value a sorted tuple.
+    """
 
     column: str
     operator: str
@@ -28,12 +31,12 @@ Filters = tuple[tuple[Filter, ...], ...]  # files pass that meet all conditions 
 
 
 def make_filter(condition: Any) -> Filter:
-    """Return the filter from (column, operator, value), or from text such as "day>=2026-11-01".
+    """Return the filter from (column, operator, value), or from text such as "day>=2026-11-01", whose value stays text.
 
     Raises
     ------
     ValueError, TypeError
-        If the condition is neither.
+        If the condition is neither, or its value no text, number or date, or list of these for "in" and "not in".
     """
     if isinstance(condition, str):
         match = _TEXT.fullmatch(condition)
@@ -51,6 +54,8 @@ def make_filter(condition: Any) -> Filter:
 
 def make_filters(conditions: Any) -> Filters:
     """Return groups of filters, from one condition, a list of conditions that all hold, or a list of such lists.
+
+    Of several lists, one has to hold. Empty lists are left out.
 
     Raises
     ------
@@ -74,7 +79,10 @@ def _is_condition(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str | int | float:
-    """Return a value that can be compared with folders' names: a date as ISO text, text and numbers unchanged."""
+    """Return a value that can be compared with folders' names: a date as ISO text, text and numbers unchanged.
+
+    Raises a TypeError for other values.
+    """
     if isinstance(value, datetime.date):  # and datetime
         return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float):

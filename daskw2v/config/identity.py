@@ -32,14 +32,15 @@ FIRST_RELEASE = (
 def identity_fields(params: Params, *stages: StageName, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the settings, as JSON types by name, that the names of the results of stages depend on.
 
-    These are all settings of the first release, and settings of later releases that do not have their default.
+    These are the stages' settings of the first release, also those removed since, and of later releases those that do
+    not have their default. Settings that the list of files depends on (`in_file_list`) are left out.
 
     Parameters
     ----------
     params
         The settings.
     stages
-        The stages; all by default.
+        The stages whose own settings count, not those of stages before them; all by default.
     without
         Names of settings to leave out, as the caller adds them to the name itself.
     """
@@ -59,7 +60,10 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
 
 
 def changed_fields(params: Params) -> set[str]:
-    """Return the names of fields whose values differ from their defaults."""
+    """Return the names of fields, and of settings of choices and groups, that differ from their defaults.
+
+    The choices themselves are left out.
+    """
     return {f.name for f, value in params.items() if not is_axis(f) and value != get_default(f)}
 
 

@@ -150,9 +150,10 @@ class Params(WithChoices, TextParams):
             raise ParameterError(problem, "Give a min_alpha of at most alpha.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values as JSON types, by name.
+        """Return all values as JSON types, by name; settings of choices and groups stand beside the fields.
 
-        A tokenizer function becomes its import path, and `base_vectors` in memory the name of their type.
+        A choice becomes its name, a tokenizer function its import path, and `base_vectors` in memory the name of their
+        type.
 
         Examples
         --------
@@ -172,12 +173,12 @@ class Params(WithChoices, TextParams):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return Params from a result of `as_dict`, also of an earlier release; unknown names are refused.
+        """Return Params from a result of `as_dict`, also of an earlier release.
 
         Raises
         ------
         ParameterError
-            If a name is unknown or a value is out of range.
+            If a name is unknown, a value is out of range, or a removed parameter does not have its default.
 
         Examples
         --------
@@ -196,7 +197,7 @@ class Params(WithChoices, TextParams):
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Params of a manifest, by name, for published files, with True instead of a location such as a URL.
+    """Return the Params of a manifest, a result of `as_dict`, for published files: True instead of each URL or path.
 
     Names that this release does not know are left out, as their values may be locations.
     """

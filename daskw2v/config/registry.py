@@ -1,4 +1,7 @@
-"""Registries of named values: objectives, strategies, devices, merge rules, formats and tokenizers, and plug-ins."""
+"""Registries of named values: objectives, strategies, devices, merge rules, formats and tokenizers.
+
+A plug-in is a value that an installed distribution adds by an entry point.
+"""
 
 import os
 import sys
@@ -13,9 +16,7 @@ T = TypeVar("T")
 
 
 class Registry(dict[str, T]):
-    """The package's own values by name; `find` also finds values that installed distributions add.
-
-    A distribution adds a value by an entry point, which is loaded when its name is first passed to `find`.
+    """The package's own values by name, as a mapping; `find` also returns plug-ins, which it loads.
 
     Parameters
     ----------
@@ -24,7 +25,7 @@ class Registry(dict[str, T]):
     group
         Group of the entry points.
     kind
-        Class of the values.
+        Class, or protocol, of what the entry points hold.
     values
         The package's own values by name; a plug-in cannot replace them.
     """
@@ -38,7 +39,7 @@ class Registry(dict[str, T]):
         return tuple(dict.fromkeys([*self, *sorted(entry.name for entry in _installed(self._group))]))
 
     def is_added(self, name: str) -> bool:
-        """Return whether an installed distribution adds the value of this name."""
+        """Return whether the value of this name is a plug-in, which is not loaded."""
         # Installed distributions are not read for the package's own names
         return name not in self and name in self.names()
 
@@ -54,7 +55,7 @@ class Registry(dict[str, T]):
         return self[name] if name in self else self._load(name)
 
     def known(self, name: str) -> T | None:
-        """Return the value of this name, or None if it does not exist in this process or is broken."""
+        """Return the value of this name, own or a plug-in; None if this process has none, or the plug-in is broken."""
         try:
             return self.find(name)
         except ParameterError:
@@ -65,7 +66,7 @@ class Registry(dict[str, T]):
         return {**self, name: self.find(name)}
 
     def _load(self, name: str) -> T:
-        """Return the value that a plug-in adds by this name, or raise a ParameterError."""
+        """Load the plug-in of this name and return its value, or raise a ParameterError."""
         setting, entries = f"{self.field}={name!r}", [entry for entry in _installed(self._group) if entry.name == name]
         if not entries:
             raise unknown(self.field, name, self.names())
@@ -87,19 +88,19 @@ class Registry(dict[str, T]):
 
 
 def _installed(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group from all installed distributions; cached while folders do not change."""
+    """Return the entry points of a group in all distributions; cached while no folder of `sys.path` changes."""
     return _select_group(group, tuple((path, _modification_time(path)) for path in sys.path))
 
 
 @lru_cache(maxsize=8)  # one of each group, all of the same folders
 def _select_group(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; cached by the folders and their times of modification."""
+    """Return the entry points of a group; cached by `folders`, which are paths and times of modification."""
     return tuple(_all_installed(folders).select(group=group))
 
 
 @lru_cache(maxsize=1)  # reading entry points takes 5 to 20 ms
 def _all_installed(folders: tuple[tuple[str, int], ...]) -> Any:
-    """Return all entry points; cached by the folders and their times of modification."""
+    """Return all entry points; cached as `_select_group`."""
     return entry_points()  # of a type that Python 3.12 changed
 
 
@@ -117,7 +118,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> ParameterError:
-    """Return the error for a name that does not exist, of a kind of values; the message lists `names`."""
+    """Return, not raise, the error for a name that does not exist, of a kind of values; the message lists `names`."""
     return ParameterError(f"{kind}={name!r} does not exist.", f"Choose one of: {', '.join(names)}.")
 
 

@@ -141,13 +141,13 @@ class Resources(WithChoices):
 
     @property
     def local_cluster(self) -> dict[str, Any]:
-        """The fields that only describe a local cluster, by name, where they differ from their defaults."""
+        """The values of the fields in `LOCAL`, by name, that differ from their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
         return {name: value for name, value in values.items() if value != getattr(Resources, name)}
 
     @property
     def eval_sets(self) -> dict[str, tuple[str, ...]]:
-        """The URLs of the sets to evaluate training on, by kind."""
+        """The URLs of the sets to evaluate training on, by kind: similarity, analogy and categorization."""
         kinds = ("similarity", "analogy", "categorization")
         return {kind: getattr(self, f"eval_{kind}") for kind in kinds}
 

@@ -1,4 +1,7 @@
-"""Settings: dataclasses whose fields state their default, help text and constraint once, and are checked by them."""
+"""Settings: dataclasses whose fields state their default, help text and constraint once, and are checked by them.
+
+A stage is a step from text to vectors (`STAGE_NAMES`). Settled Params, those of a run, name files by their content.
+"""
 
 import dataclasses
 import inspect
@@ -98,7 +101,10 @@ def one_of(*names: str) -> Constraint:
 
 
 def parsed_by(bound: str, parse: Callable[[Any], Any], item: str) -> Constraint:
-    """Return the constraint for lists that a function parses; it raises a ValueError or TypeError for other values."""
+    """Return the constraint for values that a function parses, such as lists; the field holds what it returns.
+
+    It raises a ValueError or TypeError for other values. `bound` and `item` are as in `Constraint`.
+    """
 
     def can_parse(value: Any) -> bool:
         try:
@@ -121,12 +127,12 @@ def _is_separator(value: Any) -> bool:
 
 
 def absolute_location(url: str | os.PathLike[str]) -> str:
-    """Return a URL unchanged, or a path as the make_absolute path that workers use."""
+    """Return a URL unchanged, and a path made absolute, as workers may have another current folder."""
     return make_absolute(os.fspath(url))
 
 
 def _refuse_user(name: str, address: str) -> None:
-    """Raise a ParameterError if an address of Dask's, with or without protocol, has a user; `name` is the field."""
+    """Raise a ParameterError if an address of Dask's, with or without protocol, names a user; `name` is the field's."""
     remedy = "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for TLS."
     refuse_secret(name, address if "://" in address else f"tcp://{address}", remedy)
 
@@ -135,7 +141,7 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def split_content(value: str) -> tuple[str, str]:
-    """Return the location and the digest of the content from a name in settled Params; "" for names without digest."""
+    """Return the location and the digest of a name "location#digest" in settled Params; "" for names without digest."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
@@ -182,7 +188,7 @@ def _parse_weights(weights: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _split_weight(weight: Any) -> tuple[Any, Any]:
-    """Return name and weight of a pair, or of text such as "brand=2"."""
+    """Return name and weight, not checked, of a pair, or of text such as "brand=2"; raises a ValueError for others."""
     if isinstance(weight, str):
         name, equals, weight = weight.rpartition("=")
         if not equals:
@@ -193,7 +199,7 @@ def _split_weight(weight: Any) -> tuple[Any, Any]:
 
 
 def checked_name(name: Any) -> str:
-    """Return the name of a column, or raise a ValueError if it is no text."""
+    """Return the name of a column, or raise a ValueError if it is no text, or empty."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
@@ -267,7 +273,8 @@ def setting(
     in_file_list
         Whether the list of files that are read depends on the field, so that names of results do not include the value.
     key
-        Whether the other fields of its group mean nothing without this field (see `config.choice`).
+        Whether the other fields of its group mean nothing without this field (see `config.choice`). A key may be
+        passed by position.
     flat
         The field's name among the fields of `Params`, where it is different; for fields of groups.
     """
@@ -295,7 +302,7 @@ def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
 
 
 def get_default(f: "Field[Any]") -> Any:
-    """Return the default value of a field."""
+    """Return the default value of a field; a mapping anew in each call."""
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
@@ -319,7 +326,7 @@ def check_value(f: "Field[Any]", value: Any) -> Any:
     Raises
     ------
     ParameterError
-        If the field does not take the value.
+        If the field does not take the value, or the value holds a secret in a field that is shown.
     """
     if value is None and f.metadata["optional"]:
         return None
@@ -342,7 +349,7 @@ class Settings:
     _is_part: ClassVar[bool] = False  # whether the class only holds some fields of another class
 
     def __init_subclass__(cls) -> None:
-        """Check that each field has a stage, without which names of results would not depend on it.
+        """Check that each field of a class with `_staged` has a stage, without which names of results would ignore it.
 
         Raises
         ------
@@ -375,7 +382,7 @@ class Settings:
 
     @classmethod
     def remedy(cls, name: str) -> str:
-        """Return a sentence that says what to give instead of a name that is no field."""
+        """Return a sentence on what to give instead of a name that is no field: by `suggest`, or else all names."""
         classes = (cls, *(other for other in _find_complete_classes(Settings) if other is not cls))
         known = {c.__name__: c.names() for c in classes}
         this = cls.__name__
@@ -401,5 +408,5 @@ class Settings:
 
 
 def _find_complete_classes(cls: type[Settings]) -> list[type[Settings]]:
-    """Return the classes derived from a class; instead of a part of a class, the classes derived from the part."""
+    """Return the classes derived from a class directly, or from its parts (`_is_part`), which are left out."""
     return [c for below in cls.__subclasses__() for c in (_find_complete_classes(below) if below._is_part else [below])]

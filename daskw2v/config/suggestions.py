@@ -70,7 +70,9 @@ _SUGGESTIONS = {
 
 
 def suggest(name: str, known: Mapping[str, Sequence[str]], written: Callable[[str, str], str]) -> str | None:
-    """Return a sentence that says what to give instead of a name that is no parameter; None where no name is similar.
+    """Return a sentence on what to give instead of a name that is no parameter, or that it is to be left out.
+
+    It is by another library's meaning of the name, or else by the most similar parameter; None without either.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ REGEX = "regex:"
 
 
 def is_tokenizer_file(tokenizer: Any) -> bool:
-    """Return whether a value names a file with a tokenizer of Hugging Face, also one in the work directory."""
+    """Return whether a value names a file with a tokenizer of Hugging Face, also by its name in settled Params."""
     if isinstance(tokenizer, os.PathLike):
         return True
     is_name = isinstance(tokenizer, str) and not tokenizer.startswith(REGEX)
@@ -36,7 +36,10 @@ def _find_backend(tokenizer: Any) -> Any:
 
 
 def tokenizer_name(tokenizer: Any) -> str:
-    """Return the text that names a tokenizer in settings: itself for text, module:function for a function."""
+    """Return the text that names a tokenizer in settings: itself for text, module:function for a function.
+
+    A `TokenizerJSON` has no name of its own: the text is the same for all contents.
+    """
     if isinstance(tokenizer, TokenizerJSON):
         return repr(tokenizer)
     return tokenizer if isinstance(tokenizer, str) else f"{tokenizer.__module__}:{tokenizer.__qualname__}"
@@ -50,7 +53,7 @@ def _is_tokenizer(value: Any) -> bool:
 
 
 def _is_importable(function: Any) -> bool:
-    """Return whether a module holds the function under the function's own name, so that others can import it."""
+    """Return whether a function is hashable, and its module, already imported, holds it under its own name."""
     module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
     if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
         return False

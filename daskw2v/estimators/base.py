@@ -63,7 +63,7 @@ class Estimator(Answers):
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Return the default settings of an estimator by name, without settings of choices, such as `negative`."""
+        """Return the defaults of all fields by name, without settings of choices and groups, such as `negative`."""
         parts: tuple[type[Settings], ...] = (Resources, Params, *cls._parts)
         return {
             f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else get_default(f)
@@ -73,7 +73,7 @@ class Estimator(Answers):
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the names of all settings, with the settings of choices."""
+        """Return the names of all settings, with the settings of choices and groups."""
         parts: tuple[type[Settings], ...] = (*cls._parts, Params, Resources)
         return list(dict.fromkeys([*cls._own, *(name for part in parts for name in part.names())]))
 
@@ -89,7 +89,9 @@ class Estimator(Answers):
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; settings of choices, such as `negative`, only if they were passed.
+        """Return all settings by name; those of choices and groups, such as `negative` or `maxn`, only if passed.
+
+        `deep` is ignored.
 
         Examples
         --------
@@ -149,7 +151,7 @@ class Estimator(Answers):
 
     @classmethod
     def _remedy(cls, name: str) -> str:
-        """Return what to use instead of an attribute that does not exist; "" if nothing is known."""
+        """Return a sentence on what to use instead of an attribute that does not exist; "" if nothing is known."""
         if name in _INSTEAD:
             return _INSTEAD[name]
         is_known = not name.startswith("_") and hasattr(Vectors, name)
@@ -215,7 +217,7 @@ class Estimator(Answers):
         """Return a context manager with the inputs of `train` for X; `parts` are objects of the classes `_parts`."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
-        """Return a name for each dimension: word2vec0, word2vec1 and so on.
+        """Return a name for each dimension of the fitted model, the class's and a number: word2vec0, word2vec1, ....
 
         Examples
         --------
@@ -235,12 +237,12 @@ def check_pooling(pooling: str) -> None:
 
 
 def list_samples(X: Any, column: str, samples_name: str) -> list[Any]:
-    """Return the samples of X, or of the column of this name if X is a table, as a list.
+    """Return the samples of X, or of the column of this name if X is a table of pandas or polars, as a list.
 
     Raises
     ------
     ParameterError
-        If X is one text, or has no samples; the message calls samples `samples_name`.
+        If X is one text, a mapping, or cannot be iterated over; the message calls samples `samples_name`.
     """
     samples: Any = X
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
@@ -251,14 +253,14 @@ def list_samples(X: Any, column: str, samples_name: str) -> list[Any]:
 
 
 def encode(vectors: Vectors, texts: list[Any], pooling: str, tokenizer: Any) -> Float32Array:
-    """Return the vector of each text or list of words, shape (n, D) float32.
+    """Return the mean vector of each text or list of words, shape (n, D) float32; zeros if no word is known.
 
     Parameters
     ----------
     vectors
         The model.
     texts
-        Texts, or lists of words.
+        n texts, or lists of words.
     pooling
         "mean", or "sif" for a mean in which rare words count more.
     tokenizer

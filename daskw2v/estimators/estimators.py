@@ -126,14 +126,14 @@ class Word2Vec(Estimator):
         ----------
         X
             Texts, which are split as the text of the training, or lists of tokens: a list, an array, a column of a
-            table, or a table with the column `column`.
+            table, or a table of pandas or polars with the column `column`.
 
         Raises
         ------
         NotFittedError
             If the estimator was not fitted.
         ParameterError
-            If X is one text, or its samples are neither texts nor lists.
+            If X is one text or a mapping, or its samples are neither texts nor lists.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class Word2Vec(Estimator):
         return encode(vectors, texts, self.pooling, None if is_stored else self.tokenizer)
 
     def fit_transform(self, X: Any, y: Any = None) -> Float32Array:
-        """Train on texts, and return their vectors.
+        """Train on texts, and return their vectors, as `fit` and `transform` do.
 
         Examples
         --------
@@ -242,14 +242,14 @@ class Item2Vec(Estimator):
         Parameters
         ----------
         X
-            A list of items for each session.
+            A list of items for each session; in a list, or in the column `item` of a table of pandas or polars.
 
         Raises
         ------
         NotFittedError
             If the estimator was not fitted.
         ParameterError
-            If X is no list of lists of items.
+            If X has items instead of lists of items.
 
         Examples
         --------
@@ -305,7 +305,7 @@ class Node2Vec(Estimator):
         Parameters
         ----------
         X
-            Nodes.
+            A list of nodes, or a table of pandas or polars with the nodes in the column `source`.
 
         Raises
         ------

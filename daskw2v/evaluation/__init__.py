@@ -30,9 +30,10 @@ class Score(NamedTuple):
     kind, name, measure
         Kind of set, name of the set, and measure, such as "analogy", "google_analogy", "3cosadd".
     value, low, high
-        The score, and the bounds of its interval; None if undefined.
+        The score, and the bounds of its interval; None if undefined, and for kinds without intervals.
     items, missing
-        Number of pairs, questions, words or texts evaluated; number skipped because the model lacks their words.
+        Number of pairs, questions, words or outliers evaluated, or of texts in the set; number skipped, as the model
+        lacks words.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class Score(NamedTuple):
 
     @property
     def coverage(self) -> float | None:
-        """Share of the items that were evaluated, 0..1; None for an empty set."""
+        """Share of the items that were evaluated, 0..1, for texts 1; None for an empty set."""
         return self.items / (self.items + self.missing) if self.items + self.missing else None
 
     @property
@@ -82,7 +83,7 @@ class Evaluation:
     outliers: Mapping[str, OutlierResult]
 
     def rows(self) -> Iterator[Score]:
-        """Yield a `Score` for each set and method, set by set."""
+        """Yield a `Score` for each set and method, kind by kind, and set by set."""
         for name, s in self.similarity.items():
             yield Score("similarity", name, "spearman", s.spearman, s.low, s.high, s.pairs, s.missing)
         for name, methods in self.analogy.items():
@@ -97,7 +98,10 @@ class Evaluation:
             yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
 
     def scores(self) -> dict[str, float | None]:
-        """Return the score of each set by the set's name; of several methods, the score of the first."""
+        """Return the score of each set by the set's name; of several methods, the score of the first.
+
+        Of sets of several kinds with one name, the first in the order of `rows` counts.
+        """
         scores: dict[str, float | None] = {}
         for row in self.rows():
             scores.setdefault(row.name, row.value)
@@ -131,7 +135,10 @@ class Evaluation:
 
 
 def _as_json(result: Any) -> dict[str, Any]:
-    """Return a result as JSON types; of results by method, the first result, and the accuracies of other methods."""
+    """Return a result as JSON types; of results by method, the first result, and the accuracies of other methods.
+
+    The counts of an `AnalogyResult` become mappings with "right" and "questions".
+    """
     if isinstance(result, Mapping):
         method, *other_methods = result
         accuracies = {f"accuracy_{other}": result[other].accuracy for other in other_methods}
@@ -183,7 +190,7 @@ def evaluate(
     InputError
         If a file cannot be read or a line is malformed.
     ParameterError
-        If two sets of a kind have the same name, or a method is unknown.
+        If two sets of a kind have the same name, sets are no list, a method is unknown, or `restrict_vocab` is below 1.
     MissingExtraError
         If a method needs a package that is not installed.
 
@@ -220,7 +227,7 @@ def _evaluate_sets(kind: str, locations: Sequence[Location], evaluate_set: Calla
 
 
 def urls_by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
-    """Return the URL of each set of a kind, by the set's name.
+    """Return the URL of each set of a kind, by the set's name: that of its first file, without folder and suffix.
 
     Raises
     ------

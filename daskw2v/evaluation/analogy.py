@@ -58,13 +58,14 @@ class AnalogyResult:
     accuracy
         Share of correct answers, 0..1; None without questions.
     questions
-        Number of questions asked. All their words are in the vocabulary.
+        Number of questions asked.
     skipped
-        Number of questions skipped because a word is not in the vocabulary.
+        Number of questions skipped, as the model, or its part by `restrict_vocab`, lacks words; or for `lrcos`, as no
+        other pair of the category is known.
     categories
         Number of correct answers and of questions, by category.
     groups
-        The same by group of categories: semantic and syntactic in Google's set, folders in BATS; empty in other sets.
+        The same by group of categories, as in `Relation`; empty in sets without groups.
     """
 
     accuracy: float | None
@@ -81,7 +82,7 @@ def evaluate_analogy(
     restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> AnalogyResult:
-    """Answer an analogy set. The words of a question are excluded from its answers.
+    """Answer an analogy set. The words a, b and c of a question are excluded from its answers; of `lrcos`, c alone.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ class Relation:
     pairs
         p distinct pairs: a first word, and all correct second words.
     questions
-        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
+        Indices in `pairs` of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
     """
 
     name: str
@@ -172,9 +173,9 @@ class KnownRelation:
     pairs
         Ids of the first word and of the first known second word of p pairs, shape (p, 2) int64.
     questions
-        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
+        As in `Relation`, but indices in these `pairs`, and only questions whose pairs are both known.
     answers
-        Index of a pair and id of a correct second word, for all correct second words.
+        Index of a pair and id of a correct second word, for all known correct second words.
     """
 
     relation: Relation
@@ -252,7 +253,7 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
 
 
 def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
-    """Yield the URL of each file of a set, and the name of the subfolder with the file: None for a set of one file."""
+    """Yield the URL of each file of a set, and the name of the subfolder with the file; None if it is in none."""
     url = as_url(url, "file")
     fs, root = filesystem(url, storage_options or {})
     fs.invalidate_cache()
@@ -271,7 +272,7 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
 
 
 def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
-    """Read the relations of one file; `folder` is the group of all of them, None to tell groups by the names."""
+    """Read the relations of one file; `folder` is the group of all, None to tell groups by the relations' names."""
     lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
     category = file_stem(url)
     for number, line in read_lines(url, storage_options):
@@ -329,9 +330,9 @@ class Solver(NamedTuple):
     excluded
         Ids of the words to exclude from each question's answers, shape (n, k).
     asked
-        Index of the pair whose second word each question asks for, shape (n,).
+        Index in `known.pairs` of the pair whose second word each question asks for, shape (n,).
     skipped
-        Number of questions skipped.
+        Number of the relation's questions that are not among the n.
     scorer_on
         Function from a block of words to the function that scores these words for a slice of questions, shape
         (questions, words). The caller may overwrite the scores.
@@ -345,7 +346,10 @@ class Solver(NamedTuple):
 
 
 def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64Array]:
-    """Return the answers of each solver to its n questions: ids below `limit`, shape (n,); -1 if all are excluded."""
+    """Return the answers of each solver to its n questions, shape (n,): ids below `limit`; -1 if all are excluded.
+
+    Of words with the same score, the more frequent one is the answer.
+    """
     ids = [np.full(len(solver.asked), -1) for solver in solvers]
     best = [np.full(len(solver.asked), -np.inf, np.float32) for solver in solvers]
     n_words = max((solver.known.pairs.size for solver in solvers), default=0)
@@ -420,7 +424,7 @@ _OFFSETS = {
 
 
 def _offset_solver(method: _OffsetMethod, vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
-    """Return the solver of a method of vector offsets.
+    """Return the solver of a method of vector offsets; `limit` is not used.
 
     The scores of a question "a is to b as c is to x" combine two rows of scores: one of the pair (a, b), one of the
     word c. Each row is computed once for all questions of the relation that use it.
@@ -452,7 +456,9 @@ def _dot_offsets(offsets: Float32Array, units: Float32Array, known: KnownRelatio
     Parameters
     ----------
     offsets, units
-        Offset b - a and unit vector of the first word of each pair, shape (p, D).
+        Offset b - a, of unit vectors, and unit vector of the first word of each pair, both of shape (p, D).
+    known
+        The relation.
     """
     blocks = [known.questions[rows].T for rows in cut(len(known.questions), _QUESTIONS)]
     products = [np.einsum("ij,ij->i", offsets[first], units[second]) for first, second in blocks]

@@ -49,8 +49,9 @@ def evaluate_categorization(
 ) -> CategorizationResult:
     """Cluster unit vectors by k-means, as many clusters as classes, and compare the clusters with the classes.
 
-    Purity is defined as in Baroni and Lenci (2010), clustering as in W2V-CL (Li et al. 2019, section 5.2.3). Each
-    seed initializes k-means (k-means++) once, so `low` and `high` show how much initialization matters.
+    There are fewer clusters if the words have fewer distinct vectors. Purity is defined as in Baroni and Lenci (2010),
+    clustering as in W2V-CL (Li et al. 2019, section 5.2.3). Each seed initializes k-means (k-means++) once, so `low`
+    and `high` show how much initialization matters.
 
     Parameters
     ----------
@@ -106,7 +107,10 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
 def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
-    """Read a file of words and classes; return the id and the class of each known word, and the number of unknown."""
+    """Read a file of words and classes; return id and class of each line with a known word, and the number of others.
+
+    Raises an InputError if the file cannot be read or a line is malformed.
+    """
     lines = []
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]

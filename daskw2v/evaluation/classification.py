@@ -42,11 +42,11 @@ class ClassificationResult:
     low, high
         Lowest and highest accuracy of a fold.
     texts
-        Number of texts.
+        Number of all texts, also those for training.
     folds
         Number of folds; 1 if the set has its own split.
     coverage
-        Share of the texts' words that the model knows, 0..1.
+        Share of the texts' tokens that the model knows, 0..1.
     """
 
     accuracy: float
@@ -82,7 +82,7 @@ def evaluate_classification(
     folds
         Number of stratified folds of one file. A tenth of each fold's training texts is kept for validation.
     seed
-        Seed of the folds, and of the network's initial weights.
+        Seed of the folds, and of the network, as in `classify_by_cnn`.
     storage_options
         Options for fsspec.
 
@@ -134,7 +134,7 @@ class Texts:
     labels
         Label of each text, numbered from 0, shape (n,) int64.
     rows
-        For each text, the rows of its words in `table`; 0 for unknown words.
+        For each text, the number in `table` of the row of each of its words, int64; 0 for unknown words.
     table
         Unit vectors of the known words, shape (1 + words, D) float32; row 0 is zero.
     """
@@ -154,7 +154,7 @@ class Texts:
 
     @property
     def coverage(self) -> float:
-        """Share of all words in the texts that the model knows, 0..1."""
+        """Share of all tokens in the texts that the model knows, 0..1."""
         return float(np.mean(np.concatenate(self.rows) > 0))
 
 
@@ -177,7 +177,9 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
 
 
 def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
-    """Return texts as rows of a table of their words' unit vectors; words are looked up as written, then in lower case.
+    """Return texts as numbers: of their labels, in sorted order, and of their words' rows in a table of unit vectors.
+
+    A word is looked up as written, then in lower case. An unknown word has the number 0, of a row of zeros.
 
     Parameters
     ----------
@@ -204,7 +206,10 @@ def _check_labels(labels: Int64Array, url: Location) -> None:
 
 
 def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
-    """Raise InputError if a part of a split has no texts, or labels that the training part lacks."""
+    """Raise InputError if a part of a split has no texts, or labels that the training part lacks, or this but one.
+
+    `urls` are the files of the parts, for messages.
+    """
     trained = np.unique(labels[split.train])
     for url, part in zip(urls, split, strict=True):
         if not len(part):
@@ -224,7 +229,7 @@ def _split_folds(labels: Int64Array, folds: int, rng: np.random.Generator) -> It
 
 
 def _assign_parts(labels: Int64Array, n: int, rng: np.random.Generator) -> Int64Array:
-    """Assign shuffled texts to n parts in turn, label by label; return the part of each text, shape (texts,)."""
+    """Assign shuffled texts to n parts in turn, label by label; return each text's part, 0..n-1, shape (texts,)."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     parts = np.empty(len(labels), np.int64)
@@ -252,9 +257,9 @@ def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> 
 
     W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. The settings
     are those of CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and
-    of the author's program: Adadelta, and the epoch with the best accuracy on the dev texts. Two things differ. Kim
-    gives words without a vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills up
-    the last batch.
+    of the author's program: Adadelta, and the last epoch with the best accuracy on the dev texts. Two things differ.
+    Kim gives words without a vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills
+    up the last batch.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Dataset:
     note
         Size of the set, and remarks on its use.
     layout
-        Layout of the downloaded file.
+        Layout of the downloaded file, as in `unpack`.
     path
         File or folder that it was downloaded to, for `evaluate`; None for a set that is only listed.
     """
@@ -120,10 +120,10 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
 
 
 def fetch(dataset: Dataset, store: Store) -> str:
-    """Download a set, unless the folder has it, and return the path of its file or folder.
+    """Download a set, unless the folder has it, and return the URL, or absolute path, of its file or folder.
 
     A file `NAME.json` beside the set says where it comes from. It is written last: a set without it is downloaded
-    again.
+    again, if that is possible. Raises as `datasets` does.
     """
     name, origin = dataset.name, f"{dataset.name}.json"
     target = store / dataset.file
@@ -142,7 +142,7 @@ def fetch(dataset: Dataset, store: Store) -> str:
 
 
 def _download(dataset: Dataset, url: str) -> Files:
-    """Download a set from a URL, check and unpack it; return its files by name, "" for a set that is a single file."""
+    """Download a set from a URL, check and unpack it, and return its files, as `unpack` does; raises as `datasets`."""
     remedy = f"get {dataset.name} from {dataset.page}."
     try:
         fs, path = filesystem(url, {})
@@ -200,12 +200,12 @@ def unpack(layout: FileLayout, content: bytes) -> Files:
 
 
 def _convert_classes(content: bytes) -> Files:
-    """Convert a CSV of categories and words."""
+    """Convert a CSV of categories and words to lines of a word, a tab and a class."""
     return _as_file(f"{row['word']}\t{row['category']}" for row in _read_csv(content) if row["word"].strip())
 
 
 def _convert_analogies(content: bytes) -> Files:
-    """Convert a CSV of analogies."""
+    """Convert a CSV of analogies to lines of four words, below lines `: type`."""
     categories: dict[str, list[str]] = {}
     for row in _read_csv(content):
         question = " ".join(row[column] for column in ("word1", "word2", "word3", "target"))
@@ -214,13 +214,13 @@ def _convert_analogies(content: bytes) -> Files:
 
 
 def _convert_labels(content: bytes, encoding: str = "utf-8") -> Files:
-    """Convert lines of a label, a space and a text; empty texts are left out."""
+    """Convert lines of a label, a space and a text to lines with a tab between; empty texts are left out."""
     split_lines = (line.split(maxsplit=1) for line in content.decode(encoding).split("\n"))
     return _as_file("\t".join(parts).rstrip() for parts in split_lines if len(parts) == 2)
 
 
 def _convert_topics(content: bytes) -> Files:
-    """Convert a CSV of topics, with a file for each."""
+    """Convert a CSV of topics to a file for each: its words, a blank line, its outliers."""
     files = {}
     for row in _read_csv(content):
         groups = [[word for word in ast.literal_eval(row[column]) if word] for column in ("words", "outliers")]
@@ -229,7 +229,7 @@ def _convert_topics(content: bytes) -> Files:
 
 
 def _unpack_zip(content: bytes) -> Files:
-    """Unpack the text files of an archive."""
+    """Unpack the .txt files of an archive; their names lose the outermost folder."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".txt") and not name.startswith("__MACOSX/")]
         if any(".." in name.split("/") for name in names):
@@ -237,11 +237,11 @@ def _unpack_zip(content: bytes) -> Files:
         # zipfile unpacks no more than these sizes
         if sum(archive.getinfo(name).file_size for name in names) > _MAX_UNPACKED:
             raise ValueError(f"its files have more than {_MAX_UNPACKED:,} bytes")
-        return {name.partition("/")[2] or name: archive.read(name) for name in names}  # without the outer folder
+        return {name.partition("/")[2] or name: archive.read(name) for name in names}
 
 
 def _read_csv(content: bytes) -> Iterator[dict[str, str]]:
-    """Return the rows of a CSV file, by the names of columns."""
+    """Return an iterator of the rows of a CSV file, each a dict by the names of columns."""
     return csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
 
 

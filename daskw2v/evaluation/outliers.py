@@ -26,7 +26,7 @@ class OutlierResult:
     Parameters
     ----------
     accuracy
-        Share of outliers that are detected, 0..1; None if none was tested.
+        Share of tested outliers that are detected, 0..1; None if none was tested.
     opp
         Outlier position percentage: share of a topic's words that are more compact than the outlier, 0..1, mean over
         outliers; None if none was tested.
@@ -112,7 +112,7 @@ def _unit_vector(vectors: Vectors, expression: str) -> Float32Array | None:
 
 
 def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield the name, the words and the outliers of each topic in a folder."""
+    """Yield the name, the words and the outliers of each topic in a folder; raises as `evaluate_outliers` does."""
     names = [name for name in Store(url, dict(storage_options or {})).children() if name.endswith(".txt")]
     if not names:
         raise InputError(f"{url} contains no .txt file.", "Give the folder with a file TOPIC.txt for each topic.")

@@ -23,14 +23,14 @@ def file_stem(url: Location) -> str:
 def read_lines(
     url: Location, storage_options: Mapping[str, Any] | None = None, *, keep_all: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a UTF-8 file.
+    """Yield the number, from 1, and the text of each line of a UTF-8 file, without white space at both ends.
 
-    Blank lines and comments (#) are left out, unless `keep_all`.
+    Blank lines and comments (#) are left out, unless `keep_all`, but counted.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is too long, or is not UTF-8.
+        If the file cannot be read, has more than 256 MiB or a line of 1 MiB, or is not UTF-8.
     """
     n_bytes = 0
     with open_for_reading(url, storage_options) as f:
@@ -54,7 +54,10 @@ def malformed_line(url: Location, number: int, line: str, problem: str, remedy: 
 
 
 def split_fields(line: str, separators: str) -> list[str]:
-    """Return the fields of a line, which may be in quotes; split at the first of `separators` in it, or white space."""
+    """Return the fields of a line, which may be in quotes, without white space at both ends.
+
+    The line is split at the first of the characters `separators` that it has, or else at white space.
+    """
     separator = next((s for s in separators if s in line), None)
     if '"' not in line:
         return [field.strip() for field in line.split(separator)]

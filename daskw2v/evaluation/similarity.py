@@ -37,7 +37,7 @@ class SimilarityResult:
     pairs
         Number of pairs compared. Both words are in the vocabulary.
     missing
-        Number of pairs skipped.
+        Number of pairs skipped, as the model lacks a word.
     """
 
     spearman: float | None
@@ -55,7 +55,7 @@ class SimilarityResult:
 def evaluate_similarity(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None = None
 ) -> SimilarityResult:
-    """Return the rank correlation of the cosines of word pairs with human scores.
+    """Return the rank correlation of the cosines of word pairs with human scores, with its interval.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _find_score_column(lines: Sequence[_Line]) -> int:
 
 
 def _number_at(line: _Line, column: int) -> float | None:
-    """Return a field as a number; None if the field is missing or no finite number."""
+    """Return the field of a line with this index as a number; None if it is missing or no finite number."""
     try:
         value = float(line.fields[column])
     except (IndexError, ValueError):

@@ -29,9 +29,9 @@ class StabilityResult:
     words
         Number of words compared. Both models know them.
     missing
-        Number of words skipped.
+        Number of words skipped, as one of the models lacks them.
     topn
-        Number of neighbours of each word.
+        Number of neighbours of each word that were compared.
     overlaps
         Overlap by word.
     """
@@ -90,7 +90,10 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
 
 
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
-    """Return the ids of the n nearest eligible words of each word, itself excluded, shape (len(ids), n)."""
+    """Return the ids of the n nearest eligible words of each word, itself excluded, shape (len(ids), n), best first.
+
+    `eligible` says of each id whether its word may be a neighbour, shape (V,). More than n have to be eligible.
+    """
     units = vectors.units(ids)
     groups = list(cut(len(ids), QUERIES))
     rankings = [Ranking(group.stop - group.start, n) for group in groups]

@@ -65,14 +65,14 @@ def interpolate_knots(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
     Parameters
     ----------
     numbers, knots
-        Numbers, shape (n,), and ascending knots.
+        Numbers, shape (n,), and one or more ascending knots, both NumPy arrays of floats.
 
     Returns
     -------
     below
-        Index of the knot below each number, shape (n,) int64.
+        Index of the knot below each number, or of the first knot, but not of the last of several, shape (n,) int64.
     share
-        Share of the next knot, 0..1, shape (n,) float64.
+        Share of the next knot, 0..1, shape (n,) float64. A number outside of all knots is wholly of the nearest one.
     """
     last = max(len(knots) - 2, 0)
     below = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, last)
@@ -127,7 +127,7 @@ class FeatureKeys(PickledFields):
 
     @cached_property
     def _column_rows(self) -> list[tuple[int, dict[str, int]]]:
-        """The first row of each column, and the index of each of its categories."""
+        """For each column its first row, and the index of each of its categories among its rows."""
         firsts = accumulate((column.size for column in self.columns), initial=0)
         numbers = ({value: n for n, value in enumerate(column.values)} for column in self.columns)
         return list(zip(firsts, numbers, strict=False))
@@ -135,19 +135,19 @@ class FeatureKeys(PickledFields):
     def select_ngrams(self, ngrams: Int64Array) -> "FeatureKeys":
         """Return keys with all rows of the user's table, and the rows of n-grams with these indices in `buckets`.
 
-        `ngrams` has the shape (m,) int64.
+        `ngrams` has the shape (m,) int64. If some are left out, the keys are `pruned`.
         """
         return replace(self, buckets=self.buckets[ngrams], pruned=self.pruned or len(ngrams) < len(self.buckets))
 
     def find_ngrams(self, words: Sequence[str]) -> WordFeatures:
-        """Return the n-grams of words as features; an n-gram without a row has the row -1.
+        """Return the n-grams of words as features; an n-gram without a row has the row -1, or is left out if `pruned`.
 
         The weight of the words' own rows is 0.
         """
         return self.join_ngrams(*hash_words(words, *self.ngrams), np.zeros(len(words), np.float32))
 
     def join_ngrams(self, offsets: Int64Array, buckets: Int32Array, own: Float32Array) -> WordFeatures:
-        """Return the features of n words whose n-grams are known.
+        """Return the features of n words whose buckets of n-grams are known; as `find_ngrams` in all else.
 
         Parameters
         ----------
@@ -160,9 +160,9 @@ class FeatureKeys(PickledFields):
         return features.drop_missing() if self.pruned else features
 
     def find_values(self, items: Sequence[Mapping[str, Any]]) -> WordFeatures:
-        """Return the features of items, each a mapping of columns to a category, a list of them, or a number.
+        """Return the features of items, each a mapping of columns to a category, a list of them, a number, or None.
 
-        Categories without a row are left out. The weight of an item's own row is 0.
+        None and categories without a row are left out. The weight of an item's own row is 0.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class FeatureKeys(PickledFields):
 
         Raises
         ------
-        DamageError
+        StoreError
             If an array or attribute is missing or damaged, or two of them contradict each other.
         """
         url, listed = str(group.store_path), group.attrs.get(_COLUMNS)
@@ -249,7 +249,7 @@ class FeatureKeys(PickledFields):
 
 
 def format_category(value: Any) -> str:
-    """Return the text of a category; of 1.0 it is "1", as pandas turns integers into floats beside nulls."""
+    """Return the text of a category; of the float 1.0 it is "1", as pandas turns integers into floats beside nulls."""
     return str(int(value) if isinstance(value, float | np.floating) and value.is_integer() else value)
 
 

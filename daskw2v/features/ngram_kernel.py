@@ -42,7 +42,8 @@ def _list_ngrams(
 ) -> None:
     """Write the number of n-grams of each word to `sizes`, and their buckets to `buckets` unless that is empty.
 
-    A word's buckets begin at its index in `starts`. `marked` is scratch memory for a word with its marks.
+    `data` to `bucket` are as in `hash_stored_words`. The buckets of word i begin at starts[i]. `marked` is scratch
+    memory for the bytes of a word with its marks.
     """
     writes = len(buckets) > 0
     for word in range(len(offsets) - 1):

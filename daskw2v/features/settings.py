@@ -30,7 +30,7 @@ class ComposedWords(Group):
     )
 
     def check(self, settings: Any) -> None:
-        """Refuse frozen words, whose vectors other words would move."""
+        """Raise a ParameterError for frozen words, whose vectors other words would move."""
         if (frozen := settings.flat()["frozen_words"]) is not None:
             problem = f"frozen_words={frozen!r} cannot hold vectors whose n-grams or features other words move."
             raise ParameterError(problem, "Leave frozen_words out, or maxn and features.")
@@ -74,7 +74,7 @@ class NGrams(ComposedWords):
     bucket: int = _option(2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1))
 
     def check(self, settings: Any) -> None:
-        """Refuse a range that has no n-gram, and what `ComposedWords` refuses."""
+        """Raise a ParameterError for a range that has no n-gram, and as `ComposedWords` does."""
         super().check(settings)
         if self.minn > self.maxn:
             problem = f"minn={self.minn} is above maxn={self.maxn}: no n-gram is as long."
@@ -152,9 +152,9 @@ def has_features(params: Params) -> bool:
 
 
 def features_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return an estimate, by its name in messages, of the bytes of the features of `n_words` words.
+    """Return an estimate of the bytes of the features of `n_words` words, as the one item, by its name in messages.
 
-    It includes the rows' numbers in a thread. Without features the result is empty.
+    It includes the rows' numbers in a thread, but not the rows. Without features the result is empty.
     """
     if not has_features(params):
         return {}

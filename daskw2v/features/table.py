@@ -37,7 +37,7 @@ _COLUMNS = "word, or item, and one or more others"
 def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield batches of a table of features: an Arrow array of words, and Arrow arrays of the features by name.
 
-    `options` and `timeout` (seconds) are the store's.
+    Words are large_string, "" for null. `options` and `timeout` (seconds) are the store's.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tuple[dict[str, Any], bool]:
     """Return the Arrow types of a file's features by name, and whether the file has no row.
 
-    Raises as `read_table` does.
+    Arguments and errors are as for `read_table`.
     """
     types, empty = _TABLES.head(source, options, timeout)
     (_, kind), *features = types.items()
@@ -135,7 +135,10 @@ def summarize_table(features: WordFeatures, columns: Sequence[FeatureColumn], ba
 
 
 def _order_columns(present: Sequence[str], url: str) -> list[str]:
-    """Return the names of a table's columns, the column of words first; `present` are the names in the file."""
+    """Return the names of a table's columns, the column of words first; `present` are the names in the file.
+
+    A missing or repeated column, both of word and item, and a table without features raise InputError.
+    """
     word = find_word_column(present, url, _COLUMNS)
     if {*NAMES} <= {*present}:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
@@ -189,7 +192,8 @@ class TableFeatures:
     def finish(self) -> tuple[tuple[FeatureColumn, ...], WordFeatures]:
         """Return the columns, and the features of each word, with own rows of weight 1.
 
-        A column that is left out has no rows, and comes last: a query's items may name it.
+        A column of weight 0, or of nulls by its type in all files, has no rows, and comes last: a query's items may
+        name it.
 
         Raises
         ------
@@ -243,9 +247,9 @@ class _Categories:
         self._pairs.append((ids[codes >= 0] << 32) | codes[codes >= 0])
 
     def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
-        """Return the column, most frequent categories first, and the ids, rows and shares of all pairs.
+        """Return the column with the given name and weight, and the ids, rows in the column, and shares of all pairs.
 
-        `counts` are the counts of the vocabulary's words.
+        Categories are ordered by falling sum of their words' counts; `counts` are those of the vocabulary's words.
         """
         pairs = distinct(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
@@ -272,7 +276,10 @@ class _Numbers:
         self._values.append(np.clip(values[finite], -_MAX_NUMBER, _MAX_NUMBER))
 
     def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
-        """Return the column, and the ids, rows and shares: for each word the rows of the knots around its number."""
+        """Return the column, ids, rows and shares, as `_Categories.finish`: rows are of the knots around each number.
+
+        A word with several numbers has their mean; `counts` is not read.
+        """
         ids, indices = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids]), return_inverse=True)
         values = np.concatenate([np.empty(0), *self._values])
         means = np.bincount(indices, values, len(ids)) / np.maximum(1, np.bincount(indices, minlength=len(ids)))
@@ -301,7 +308,10 @@ def _is_list(arrow_type: Any) -> bool:
 
 
 def choose_collector(name: str, arrow_type: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:
-    """Return the class that collects a column of an Arrow type; a type that is no feature raises InputError."""
+    """Return the class that collects a column of an Arrow type; a type that is no feature raises InputError.
+
+    `name` and `url`, of the column and its file, are for messages.
+    """
     value_type = arrow_type
     if _is_list(arrow_type):
         value_type = arrow_type.value_type

@@ -63,7 +63,7 @@ class WordFeatures(NamedTuple):
 
 
 def join_features(first: WordFeatures, second: WordFeatures) -> WordFeatures:
-    """Return features of n words joined with further features of these words; weights of own rows are from `first`."""
+    """Return features of n words joined with further features of these words; `own` is that of `first`."""
     sizes = np.diff(first.offsets), np.diff(second.offsets)
     owners = np.concatenate([np.repeat(np.arange(len(counts)), counts) for counts in sizes])
     order = np.argsort(owners, kind="stable")
@@ -97,7 +97,10 @@ def sum_features(features: WordFeatures, read_rows: RowReader, columns: int) -> 
 
 
 def total_weights(features: WordFeatures) -> Float32Array:
-    """Return the sum of the weights of each word's features, without its own row, shape (n,) float32."""
+    """Return the sum of the weights of each word's features, also of those without a row, shape (n,) float32.
+
+    The weight of the word's own row is not in it.
+    """
     sizes = np.diff(features.offsets)
     if not len(features.weights):
         return sizes.astype(np.float32)

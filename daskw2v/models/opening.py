@@ -56,6 +56,8 @@ def open(
     ------
     StoreError
         If there is no finished model, it is damaged, or a newer daskw2v wrote it.
+    VocabularyError
+        If its vocabulary is damaged.
     InputError
         If a file cannot be read, or daskw2v does not read its format: the message names the function to use.
     ParameterError

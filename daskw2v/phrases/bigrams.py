@@ -34,7 +34,7 @@ def make_key(left: Any, right: Any) -> Any:
 
 @kernel
 def _fill_keys(codes: Any, starts: Any, ids: Any, before: Any, keys: Any) -> Any:
-    """Fill in `keys` as `bigram_keys` returns them; return the number of bigrams."""
+    """Fill in `keys` as `bigram_keys` returns them, whose arguments the others are; return the number of bigrams."""
     n, s, left = 0, 0, before
     for i in range(len(codes)):
         if s < len(starts) and starts[s] == i:
@@ -87,7 +87,7 @@ def merge_bigrams(parts: Sequence[npt.NDArray[Any]]) -> tuple[UInt64Array, Int64
 
 
 def _run_starts(keys: UInt64Array) -> Int64Array:
-    """Return the index of the first key of each run of equal keys."""
+    """Return the index of the first key of each run of equal keys, shape (runs,) int64."""
     is_start = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=is_start[1:])
     return np.flatnonzero(is_start)
@@ -156,9 +156,10 @@ def _fill_table(pairs: Any, keys: Any, numbers: Any) -> None:
 def _join(
     codes: Any, starts: Any, first: Any, ahead: Any, n_codes: Any, table: Any, symbols: Any, new_starts: Any
 ) -> Any:
-    """Fill in the fields of `Joined`; return the numbers of symbols and of starts.
+    """Fill in `symbols` and `new_starts`, the fields of `Joined`; return the numbers of symbols and of starts.
 
-    `first` is the index of the first word that is read; further arguments are as in `join_codes`.
+    `first` is the index of the first word that is read, `table` the `_PairTable` of the phrases; further arguments are
+    as in `join_codes`.
     """
     n, s, i, m = 0, 0, first, 0
     while i < len(codes):
@@ -265,7 +266,7 @@ def encode_symbols(
     Parameters
     ----------
     symbols
-        Symbols of `join_codes`, which are overwritten.
+        Symbols of `join_codes`, shape (n,), which are overwritten.
     words
         The word of each old code.
     pairs

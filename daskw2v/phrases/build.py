@@ -49,8 +49,10 @@ def build_phrases(
         Result of `build_corpus`.
     store
         The work directory of the corpus.
-    params, resources
+    params
         `phrases` and the `phrase_` options are used.
+    resources
+        How to connect without `client`.
     client
         The cluster; by default as in `train`.
     listener
@@ -64,9 +66,9 @@ def build_phrases(
     Raises
     ------
     ParameterError
-        If an option of phrases is set without phrases, or the threshold is out of range.
+        If an argument has the wrong type.
     VocabularyError
-        If the text has more distinct words than there are ids.
+        If the text has no words, or more distinct words than there are ids.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def join_phrases(corpus: Corpus, store: Store, params: Params, client: GetClient
 
 
 def find_phrases(corpus: Corpus, store: Store, params: Params) -> Corpus | None:
-    """Return the corpus that `build_phrases` would return; None if it is not built yet, or not complete."""
+    """Return the corpus that `build_phrases` would return; None if a pass is not built yet, or not complete."""
     joined: Corpus | None = corpus
     for _ in range(n_passes(params)):
         joined = None if joined is None else _find(store, _next_asked(joined, params), joined)
@@ -162,7 +164,7 @@ def pieces_of(joined: PhrasePass) -> list[str]:
     Raises
     ------
     StoreError
-        If the manifest names more groups than any text has.
+        If the pass names more groups than any text has.
     """
     if joined.pieces > _MAX_PIECES:
         raise refused(f"The list of phrases at {joined.path}", f"has {joined.pieces:,} pieces")

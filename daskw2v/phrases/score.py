@@ -18,7 +18,7 @@ class BigramTotals(NamedTuple):
     n_tokens
         Number of tokens.
     n_entries
-        Number of distinct words and distinct bigrams together.
+        Number of distinct words plus number of distinct bigrams.
     """
 
     n_tokens: int

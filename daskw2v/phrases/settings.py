@@ -21,9 +21,9 @@ class PhraseDetection(Group):
     Parameters
     ----------
     passes
-        Number of passes over the text: one makes phrases of two words, two of up to four.
+        Number of passes over the text, at least 1: one makes phrases of two words, two of up to four.
     min_count
-        Fewest occurrences of a phrase.
+        Fewest occurrences of a phrase; the default score is lowered by as many.
     threshold
         Score above which a bigram is a phrase; that of the scoring by default.
     scoring

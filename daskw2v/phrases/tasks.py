@@ -67,7 +67,7 @@ class ShardReader:
         return codes
 
     def starts(self, number: int) -> Int64Array:
-        """Return the index in a shard of the first token of each sentence that starts in the shard, int64."""
+        """Return the index in a shard of the first token of each sentence that starts in it, shape (s,) int64."""
         return layout.read_starts(self._work, self._shards[number])
 
     def words(self, number: int) -> WordList:
@@ -146,7 +146,7 @@ def _get_reader(job: PhraseJob) -> ShardReader:
 
 
 def find_finished(task_folder: Store) -> dict[str, Any] | None:
-    """Return the manifest in the folder of a task; None if the task has not finished, or a group of it is missing."""
+    """Return the manifest in the folder of a task; None if the task has not finished, or a Zarr group is missing."""
     manifest = task_folder.read_manifest()
     groups = () if manifest is None else (f"{manifest['attempt']}/{name}" for name in manifest["groups"])
     return manifest if groups_exist(task_folder, groups) else None
@@ -259,7 +259,7 @@ def _write_piece(
 
 
 def _read_words(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:
-    """Return the words with n ids, in the order of `ids`: bytes, and offsets of shape (n + 1,)."""
+    """Return the words with n ids, in the order of `ids`, as flat words: bytes, and offsets of shape (n + 1,)."""
     order = np.argsort(ids, kind="stable")
     data, lengths = list[UInt8Array](), list[Int64Array]()
     for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):

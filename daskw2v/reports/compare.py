@@ -57,15 +57,15 @@ class Comparison:
     urls
         URLs of the two models; None for a model without a URL.
     sizes
-        Sizes, speed and loss, as far as the metadata of either model has them.
+        Sizes, speed and loss, as far as either model has them.
     params
         The Params that differ between the models.
     scores
-        Scores of each set and method that either model was evaluated on.
+        Scores of each set and method that either model was evaluated on; their names are "set, method".
     neighbours
         Nearest words of the example words.
     stability
-        Agreement of the models on the neighbours of frequent words.
+        Agreement of the models on the neighbours of the most frequent words, not of the examples.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("", "first", "second", "second - first")  # of `rows`
@@ -95,7 +95,7 @@ class Comparison:
         return {"urls": list(self.urls), **values, "neighbours": neighbours, "stability": asdict(self.stability)}
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a table of the comparison, as texts in the order of `columns`."""
+        """Yield the rows of a table of the comparison, as texts for `columns`: a name, two values, their change."""
         yield "model", *(plain(url) for url in self.urls), ""
         for value in (*self.sizes, *self.params, *self.scores):
             yield shown(value.name), plain(value.first), plain(value.second), signed(value.change)
@@ -124,7 +124,7 @@ def compare(
     first, second
         The two models; differences are second minus first.
     words
-        Words whose neighbours are shown. The default is ten words of the first model that both know, as
+        Words whose neighbours are shown. The default is up to ten words of the first model that both know, as
         `choose_words` chooses them.
     topn
         Number of neighbours of each word.
@@ -167,7 +167,7 @@ def compare(
 
 
 def _collect_sizes(vectors: Vectors) -> dict[str, Any]:
-    """Return sizes, speed and loss of a model by their names in a comparison; None for unknown ones."""
+    """Return sizes, speed and loss of a model by their names in a comparison; None for values that it does not have."""
     corpus, metrics, vocabulary = (vectors.metadata.get(part, {}) for part in ("corpus", "metrics", "vocabulary"))
     return {
         "words": len(vectors),
@@ -182,12 +182,12 @@ def _collect_sizes(vectors: Vectors) -> dict[str, Any]:
 
 
 def _collect_scores(evaluation: Evaluation | None) -> dict[str, float | None]:
-    """Return the scores of an evaluation by set and method; an empty dict for None."""
+    """Return the scores of an evaluation by "set, method"; an empty dict for None."""
     return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
 
 
 def _compare_values(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
-    """Return the values that at least one of two models has; `first` and `second` are their values by name."""
+    """Return the values, equal or not, that at least one of two models has; `first` and `second` are theirs by name."""
     values = (ComparedValue(name, first.get(name), second.get(name)) for name in {**first, **second})
     return tuple(value for value in values if (value.first, value.second) != (None, None))
 
@@ -207,6 +207,11 @@ def choose_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
         Number of words to choose; fewer words are returned if fewer are usable.
     usable
         Function of a word that returns whether the word may be chosen; by default, if it consists of letters.
+
+    Returns
+    -------
+    list of str
+        The words, most frequent first.
     """
     frequent = vectors.vocabulary.between(0, min(len(vectors), _CANDIDATES))
     lengths = np.linalg.norm(vectors.rows(slice(len(frequent))), axis=1)

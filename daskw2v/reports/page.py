@@ -51,7 +51,7 @@ def report(
 ) -> str:
     """Write one HTML page about a model. The file is written atomically.
 
-    Sections without metadata are left out, so models of earlier versions and vectors imported from word2vec files give
+    Sections without metadata are left out, so models of earlier releases and vectors imported from word2vec files give
     a shorter page. A model in a store is read block by block.
 
     Parameters
@@ -67,7 +67,8 @@ def report(
     other_evaluation
         Result of `evaluate` for `other`.
     words
-        Words whose neighbours are shown. The default is twelve words, as `choose_words` chooses them.
+        Words whose neighbours are shown. The default is up to twelve words, as `choose_words` chooses them; and in the
+        comparison with `other` those of `compare`.
     map_words
         Number of words on the map, the most frequent ones.
     map_method
@@ -78,7 +79,7 @@ def report(
     Returns
     -------
     url
-        URL of the page.
+        URL, or absolute path, of the page.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def report(
 
 
 def _load_template() -> Template:
-    """Return the template of the page, which escapes all values."""
+    """Return the template of the page, which escapes all values, with the functions of `reports.text` as filters."""
     loader = PackageLoader("daskw2v.reports")
     options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     templates = Environment(loader=loader, undefined=StrictUndefined, **options)
@@ -134,7 +135,7 @@ def _model_name(url: str | None) -> str:
 def _map_data(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
     """Return the data for the script of a map: neighbours, clusters, and the index of the selected word.
 
-    The selected word is the first of `words` that is on the map; None if there is none.
+    The selected word is the first of `words` that is on the map; None if there is none. Cosines are in thousandths.
     """
     return {
         "ids": drawn.neighbours[:, :_MAP_TOPN].tolist(),
@@ -155,7 +156,7 @@ def _render(
     vectors, evaluation
         The model, and its evaluation if there is one.
     words
-        Words whose neighbours are shown.
+        Words whose neighbours are shown, outside of the comparison.
     drawn
         The map.
     comparison
@@ -227,7 +228,8 @@ class Rated:
     score
         The score.
     coverage
-        Share of the questions, or of words, that the model knows, 0..1; None if unknown.
+        Share of the set's items that were evaluated, or of texts' words that the model knows, 0..1; None for an empty
+        set.
     groups, categories
         Scores of groups of categories, and of categories.
     """
@@ -254,7 +256,7 @@ def list_ratings(evaluation: Evaluation) -> Iterator[Rated]:
 
 
 def interval_notes(evaluation: Evaluation) -> list[str]:
-    """Return a text on the meaning of the intervals for each kind of score in an evaluation that has intervals."""
+    """Return a text on the meaning of the intervals for each kind in an evaluation whose scores have intervals."""
     kinds = dict.fromkeys(score.kind for score in evaluation.rows() if score.low is not None)
     return [f"{kind}: {_INTERVALS[kind]}" for kind in kinds if kind in _INTERVALS]
 

@@ -80,7 +80,7 @@ def draw_over_tokens(
     Parameters
     ----------
     progress
-        Number of tokens seen at each point.
+        Number of tokens seen at each point, added up over all epochs; of at least one point.
     lines
         Values of each line at the points, by the line's name; None for a missing value.
     form, style
@@ -91,7 +91,7 @@ def draw_over_tokens(
 
 
 def _choose_unit(largest: float, noun: str) -> tuple[float, str]:
-    """Return the factor by which to divide numbers up to `largest`, and the name of their unit: "million words"."""
+    """Return the factor by which to divide numbers up to `largest`, and a unit such as "million words" for `noun`."""
     units = ((1e9, "billion "), (1e6, "million "), (1e3, "thousand "))
     factor, prefix = next((unit for unit in units if largest >= unit[0]), (1, ""))
     return factor, prefix + noun
@@ -123,7 +123,7 @@ def _draw_curves(
     y_name
         Title of the y axis.
     first_colour
-        Number of the first line's colour.
+        Number of the first line's colour, 0 to `SERIES_COLOURS` - 1.
     from_zero
         Whether the y axis begins at 0.
     """
@@ -151,7 +151,7 @@ def _draw_curves(
 def choose_cluster_colours(words: WordMap) -> list[str]:
     """Return the name of a colour of the page for each cluster of a map, so that near clusters have different colours.
 
-    A cluster, in order, gets the colour whose clusters before it are farthest away.
+    Clusters are coloured in order. Each gets the colour whose nearest cluster so far is farthest away.
     """
     middles = words.positions[[cluster.word for cluster in words.clusters]]
     distances = np.linalg.norm(middles[:, None] - middles, axis=2)
@@ -163,7 +163,7 @@ def choose_cluster_colours(words: WordMap) -> list[str]:
 
 
 def draw_map(words: WordMap) -> Drawing:
-    """Draw a map: a dot for each word, larger for frequent words. The page's script adds the labels."""
+    """Draw a map: a dot for each word, larger for frequent words, and empty layers of labels for the page's script."""
     colours = np.full(len(words.words), "--dot", dtype="<U10")
     for cluster, colour in zip(words.clusters, choose_cluster_colours(words), strict=True):
         colours[cluster.members] = colour
@@ -261,7 +261,7 @@ def _tag_colours(model: Model, **colours: str) -> None:
 
 
 def _to_json(plot: Plot) -> Mapping[str, Any]:
-    """Style the axes and the grid of a plot, and return the plot as JSON for BokehJS."""
+    """Style a plot, its axes and its grid, and return it as JSON for BokehJS."""
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_left = plot.min_border_right = 8
     for axis in plot.axis:

@@ -13,7 +13,7 @@ def shown(text: str, max_length: int = _MAX_LENGTH) -> str:
 
 
 def plain(value: object) -> str:
-    """Return any value as text: numbers as by `number`, booleans as yes and no, None as a dash."""
+    """Return any value as text: numbers as by `number`, booleans as yes and no, None as a dash, others by `shown`."""
     if value is None:
         return _UNKNOWN
     if isinstance(value, bool):

@@ -1,4 +1,7 @@
-"""Facts, settings and curves of a run for the report, read from the model's metadata; what is missing is left out."""
+"""Facts, settings and curves of a run for the report, read from the model's metadata; what is missing is left out.
+
+`metrics` are the part of the metadata with this name. Progress is in positions of the corpus, over all epochs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +29,7 @@ class Fact(NamedTuple):
 class ChosenSetting(NamedTuple):
     """A parameter of a run: its value, its default and its help text, as texts; and whether value and default differ.
 
-    A parameter that this version of daskw2v does not know has an empty default and help text, and differs.
+    A parameter that this release of daskw2v does not know has an empty default and help text, and differs.
     """
 
     name: str
@@ -46,7 +49,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingPoint:
-    """A point of the training curves: one or more rounds.
+    """A point of the training curves: one or more rounds, parts of a training after which workers have one model.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ class TrainingPoint:
     alpha
         Learning rate at the end of the rounds.
     words_per_second
-        Speed in the rounds.
+        Speed in the rounds, with the time of compilation.
     """
 
     progress: int
@@ -132,9 +135,9 @@ def list_text_facts(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
-    """Return all parameters of a run: the fields of Params in their order, then parameters of other versions.
+    """Return the parameters in a model's metadata: settings of Params in their order, then those of other releases.
 
-    `params` are the Params in a model's metadata, by name.
+    Defaults of the optimizer and the learning rate are the objective's.
     """
     known = known_fields(Params)
     defaults = {**{name: get_default(f) for name, f in known.items()}, **Params().as_dict()}
@@ -156,10 +159,7 @@ def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
 
 
 def training_points(metrics: Mapping[str, Any], max_points: int) -> list[TrainingPoint]:
-    """Return the history of a training as at most `max_points` points, each of which combines rounds in a row.
-
-    `metrics` is a part of a model's metadata.
-    """
+    """Return the history of a training as at most `max_points` points, each of which combines rounds in a row."""
     history: Sequence[Mapping[str, Any]] = metrics.get("history", ())
     length = max(1, -(-len(history) // max_points))
     steps, elapsed = [], 0.0
@@ -173,16 +173,16 @@ def training_points(metrics: Mapping[str, Any], max_points: int) -> list[Trainin
 
 
 def list_stage_times(metrics: Mapping[str, Any]) -> list[Bar]:
-    """Return a bar for the time of each stage of a run, in order; `metrics` is a part of a model's metadata."""
+    """Return a bar for the time of each stage of a run, in order."""
     stages = [(str(entry["stage"]), float(entry["seconds"])) for entry in metrics.get("stages", ())]
     longest = max((seconds for _, seconds in stages), default=0) or 1
     return [Bar(stage, duration(seconds), seconds / longest) for stage, seconds in stages]
 
 
 def read_score_curves(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
-    """Return the evaluations during a training: the progress at each, in positions, and the scores of each set by name.
+    """Return the evaluations during a training: the progress at each, and the scores of each set by its name.
 
-    A set has a score for each evaluation; None if it was not evaluated then. `metrics` is a part of a model's metadata.
+    A set has a score for each evaluation; None if it was not evaluated then, or has no score.
     """
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
@@ -191,9 +191,6 @@ def read_score_curves(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, 
 
 
 def read_held_out_losses(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
-    """Return the measurements of the loss on held-out text: the progress at each, in positions, and the loss at each.
-
-    `metrics` is a part of a model's metadata.
-    """
+    """Return the measurements of the loss on held-out text: the progress at each, and the loss, which may be None."""
     measured = [entry for entry in metrics.get("history", ()) if "held_out_loss" in entry]
     return [entry["progress"] for entry in measured], [entry["held_out_loss"] for entry in measured]

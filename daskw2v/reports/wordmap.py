@@ -2,7 +2,7 @@
 
 A layout takes the unit vectors of n words, shape (n, vector_size) float32, and the indices of each word's nearest words
 among them, best first, shape (n, k) int64. It returns positions, shape (n, 2) float32, and a sentence on how they were
-computed. Equal vectors have equal positions on one machine; only UMAP draws at random, from a fixed seed.
+computed. A map of the same vectors is the same on one machine; only UMAP draws at random, from a fixed seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Cluster:
     members
         Indices of the words, int64, most frequent first.
     label
-        The most frequent words among the half of the words with vectors nearest to the cluster's center.
+        The up to three most frequent words of the half of the words with vectors nearest to the cluster's center.
     word
         Index of the word whose position on the map is in the middle of this half.
     """
@@ -67,9 +67,10 @@ class WordMap:
     positions
         Coordinates, shape (n, 2) float32.
     neighbours, cosines
-        Indices and cosines of the k words nearest to each word among the n words, best first, both of shape (n, k).
+        Indices and cosines of the k words nearest to each word among the n words, itself excluded, best first, both of
+        shape (n, k); k is 15, or n - 1 if that is less.
     clusters
-        Clusters of the words, the largest first; empty for few words.
+        Clusters of the words, the largest first; empty for fewer than 120 words.
     note
         How the map was made, in one sentence or two.
     """
@@ -165,7 +166,7 @@ def _rank_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
 
 
 def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words so that words are near that are joined in the graph of nearest words. See `LAYOUTS`.
+    """Lay out words so that words are near that are joined in the graph of nearest words. A layout of `LAYOUTS`.
 
     Each edge pulls its two words together, and any two words push each other away: the forces of t-SNE (van der Maaten
     and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak, 2022,
@@ -183,7 +184,7 @@ def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array
 
 
 def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words by UMAP (McInnes, Healy and Melville, 2018). See `LAYOUTS`.
+    """Lay out words by UMAP (McInnes, Healy and Melville, 2018). A layout of `LAYOUTS`.
 
     Raises
     ------
@@ -202,8 +203,7 @@ def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
     )
 
 
-# Functions of the unit vectors of n words, shape (n, vector_size), and of the indices of each word's nearest words,
-# shape (n, k); they return positions, shape (n, 2), and a note on how these were computed
+# Layouts by the names of methods
 LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]]] = {
     "graph": neighbour_graph,
     "umap": umap_layout,
@@ -213,7 +213,7 @@ LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]
 def principal_components(rows: Float32Array) -> Float64Array:
     """Return the projections of n rows on their first two principal components, shape (n, 2) float64.
 
-    Projections on missing components are 0. The largest projection on each component is positive.
+    Projections on missing components are 0. Of the projections on a component, the one farthest from 0 is positive.
     """
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     u, scales, _ = np.linalg.svd(centred, full_matrices=False)
@@ -252,7 +252,7 @@ def _descend(positions: Float32Array, starts: Int64Array, ends: Int64Array, weig
 
 
 def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
-    """Return the gradient of the edges' pull on each word, shape (n, 2); edges are as `_make_edges` returns them."""
+    """Return the edges' pull on each word, shape (n, 2), a quarter of its gradient; edges are as of `_make_edges`."""
     apart = positions[starts] - positions[ends]
     apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
     sums = [np.bincount(starts, apart[:, axis], len(positions)) for axis in (0, 1)]
@@ -260,7 +260,7 @@ def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights
 
 
 def _push(positions: Float32Array) -> Float32Array:
-    """Return the gradient of the push of all words on each word, shape (n, 2)."""
+    """Return the push of all other words on each word, shape (n, 2), minus a quarter of its gradient."""
     push, total = np.empty_like(positions), 0.0
     x, y = positions.T.copy()
     for block in cut(len(positions), _BLOCK):
@@ -312,7 +312,7 @@ def find_clusters(units: Float32Array, words: Sequence[str], positions: Float32A
 def _draw_centers(units: Float32Array, n_clusters: int) -> Float32Array:
     """Draw the vectors of words as first centers of clusters, as k-means++ does (Arthur and Vassilvitskii, 2007).
 
-    A word is drawn with a probability that grows with its squared distance from the nearest word drawn before. Fewer
+    A word is drawn with a probability in proportion to its squared distance from the nearest word drawn before. Fewer
     than `n_clusters` vectors are returned if there are fewer distinct vectors.
     """
     draws = np.random.default_rng(_SEED)

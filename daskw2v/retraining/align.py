@@ -29,7 +29,7 @@ _ROTATION = "rotation"
 
 
 def write_aligned(client: Client, source: Store, target: Store, alignment: Alignment | None) -> None:
-    """Write a rotated copy of a version, without its manifest, which `models.stored.store.finish` writes.
+    """Write a rotated copy of a version, without the manifest, which makes it a finished version.
 
     Tables are rotated on the cluster, one task for each block or partition. The rotation is stored with them, as
     `rotation`. Only tables, vocabulary, subword network, keys of features and the list of source files are copied.
@@ -65,29 +65,29 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
 
 
 def read_rotation(store: Store) -> Float64Array:
-    """Return the rotation of an aligned version, shape (D, D); `vectors @ rotation.T` reverts the rotation.
+    """Return the rotation of a version, shape (D, D) float64; `vectors @ rotation.T` reverts the rotation.
 
     Raises
     ------
     StoreError
-        If the version was not aligned.
+        If the version was not rotated.
     """
     return read_array(store.open_group(), _ROTATION)
 
 
 def read_alignment(store: Store, recorded: Mapping[str, Any]) -> Alignment:
-    """Return the alignment of an aligned version; raises as `read_rotation` does.
+    """Return the alignment of a version from its rotation and `recorded`, the result of `Alignment.as_dict`.
 
-    `recorded` is the result of `Alignment.as_dict`, from the version's manifest.
+    Raises as `read_rotation` does.
     """
     return Alignment(read_rotation(store), **{name: recorded[name] for name in ("shared", "words", "before", "after")})
 
 
 def _rotate_rows(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return rows of a table, rotated by the rotation that is stored in `target`; called by `rewrite`."""
+    """Return rows of a table, rotated by the rotation in the folder `target`; a `RowsChange` of `rewrite`."""
     return rotate_rows(rows, read_rotation(target))
 
 
 def _copy_rows(table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return rows of a table unchanged; called by `rewrite`."""
+    """Return rows of a table unchanged; a `RowsChange` of `rewrite`."""
     return rows

@@ -21,13 +21,13 @@ _TEXTS = (parts.LAYOUT, sessions.LAYOUT, walks.LAYOUT)  # layouts of text that i
 
 
 def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary: str) -> None:
-    """Write the record of the corpora and the vocabulary that a run uses to the folder `records`."""
+    """Write the record of the corpora, and of the vocabulary with this key, that a run uses to the folder `records`."""
     names = list(dict.fromkeys(corpus.name for corpus in corpora))
     records.write_manifest({"corpora": names, "vocabulary": vocabulary}, f"{run_id}{_SUFFIX}")
 
 
 def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str]:
-    """Delete the results that recorded runs use, except the results that one of `runs` uses.
+    """Delete the results that recorded runs use, except the results that one of `runs` uses, and the other records.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     Returns
     -------
     list of str
-        Names of records that another daskw2v wrote. If there are any, nothing is deleted, as this daskw2v cannot read
-        which results their runs use.
+        Names of the files of records that another daskw2v wrote. If there are any, nothing is deleted, as this daskw2v
+        cannot read which results their runs use.
     """
     used, foreign = dict[str, set[str]](), list[str]()
     for name in records.children():
@@ -66,7 +66,10 @@ def _find_unit(path: str) -> str:
 
 
 def _list_paths(work: Store, records: Store, name: str) -> Iterator[str]:
-    """Yield the paths, below the work directory, of the results that a run uses, by the name of its record."""
+    """Yield the paths, below the work directory, of the results that the record in the file `name` of `records` lists.
+
+    They are the vocabulary, and of each corpus its manifest, its shards, and its text if that was in no file.
+    """
     uses = records.read_manifest(name) or {"corpora": [], "vocabulary": None}
     if uses["vocabulary"] is not None:
         yield f"{count.LAYOUT.folder}/{uses['vocabulary']}"

@@ -1,4 +1,4 @@
-"""Gates: checks of a new version, alone and against the served version, before it is published."""
+"""Gates: checks of a new version, alone and against the served, or published, version, before it is published."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,8 @@ def _share(default: float | None, help: str) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class Gates(Settings):
     """Requirements for a new version. None disables a gate. A first version is not compared with a served one.
+
+    Whatever these are, the loss and all vectors have to be finite.
 
     Raises
     ------
@@ -83,7 +85,8 @@ class Gate(NamedTuple):
     Parameters
     ----------
     name
-        Field of `Gates`, followed by the evaluation set if there is one.
+        Field of `Gates`, followed by a space and "kind/name" of the evaluation set if there is one; or "loss" or
+        "finite", for requirements without a field.
     value, bound
         Measured value, None if undefined; required bound, None if the value only has to be finite.
     passed
@@ -107,7 +110,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the verdict with this result of `as_dict`."""
+        """Return the verdict from its result of `as_dict`, in which values that were not finite are None."""
         return cls(tuple(Gate(**gate) for gate in values["gates"]))
 
     @property
@@ -126,7 +129,7 @@ class Verdict:
         return {"passed": self.passed, "gates": gates}
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a table with `COLUMNS`, failed gates first."""
+        """Yield the rows of a table with `COLUMNS`, "passed" or "STOPPED", name and text, failed gates first."""
         for gate in sorted(self.gates, key=lambda gate: gate.passed):
             yield "passed" if gate.passed else "STOPPED", gate.name, gate.text
 
@@ -136,7 +139,7 @@ class Verdict:
 
 
 class Evaluated(NamedTuple):
-    """A version and its scores, as returned by `first_scores`."""
+    """The vectors of a version and its scores by "kind/name", as `first_scores` returns them."""
 
     vectors: Vectors
     scores: Mapping[str, Score]
@@ -195,7 +198,7 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
     published
         The served version and its scores on the same sets; None before the first version.
     novelty
-        Difference of the new text from the served version's text; None without new text.
+        Difference of the new text from the served version's text; None to leave out its gates.
     """
     lengths, loss = _measure_lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
     results = [_make_gate("loss", "mean loss of a pair", loss), *_judge_lengths(gates, lengths)]
@@ -243,7 +246,7 @@ def _judge_novelty(gates: Gates, novelty: Novelty) -> Iterator[Gate]:
 
 
 def _judge_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[str, Score]) -> Iterator[Gate]:
-    """Yield the gates that compare scores and coverage; sets without a score of the published version are skipped."""
+    """Yield the gates that compare scores and coverage, as far as the published version has them."""
     for name, old_score in published.items():
         score = new.get(name)
         for field, what, drop, value, old in (
@@ -269,7 +272,7 @@ def _judge_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool
 
 
 def first_scores(evaluation: Evaluation) -> dict[str, Score]:
-    """Return the score of each evaluation set, by the first of its methods; keys are "kind/name"."""
+    """Return the score of each evaluation set by "kind/name"; of several methods, that of the first."""
     scores: dict[str, Score] = {}
     for score in evaluation.rows():
         scores.setdefault(f"{score.kind}/{score.name}", score)
@@ -277,7 +280,7 @@ def first_scores(evaluation: Evaluation) -> dict[str, Score]:
 
 
 def evaluate_sets(vectors: Vectors, resources: Resources) -> dict[str, Score]:
-    """Return the score of vectors on each evaluation set of `resources`, as `first_scores` does."""
+    """Evaluate vectors on the sets of `resources`, analogies by 3cosadd; return scores as `first_scores` does."""
     urls, options = dict[str, Any](resources.eval_sets), resources.storage_options
     return first_scores(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
@@ -297,7 +300,7 @@ def _compute_share(which: npt.NDArray[np.bool_]) -> float:
 
 
 def _require_at_least(name: str, what: str, value: float | None, bound: float) -> Gate:
-    """Return a gate that a value passes if it is at least `bound`; `what` describes the value."""
+    """Return a gate that a value passes if it is at least `bound`, None never; `what` describes the value."""
     passed = value is not None and value >= bound
     return _make_gate(name, what, value, bound, passed=passed, required=f"at least {bound:.4g}")
 
@@ -317,7 +320,7 @@ def _make_gate(
     passed: bool = True,
     required: str = "finite",
 ) -> Gate:
-    """Return a gate, which a value that is undefined or not finite never passes.
+    """Return a gate, which a value passes if `passed` is true and it is finite; None, for undefined, never passes.
 
     `what` describes the value, `required` what is required of it.
     """
@@ -345,7 +348,7 @@ def measure_novelty(
     text
         An excerpt of a corpus.
     stored, words
-        The vocabulary of the corpus, in the store and in memory.
+        The vocabulary of the whole corpus, in the store and in memory.
     known
         The vocabulary of the version.
     """
@@ -365,7 +368,10 @@ def measure_novelty(
 
 
 def _count_words(vocabulary: StoredVocabulary, shard: Shard) -> tuple[Int32Array, Int64Array]:
-    """Task: return the id of each word of a shard, -1 for words outside the vocabulary, and each word's count."""
+    """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts in the shard.
+
+    Both are in the order of codes, shape (n,); of a part of a stored shard, all words are listed.
+    """
     store, path = vocabulary.store, shard.path
     ids, indices = vocabulary.read_map(path), read_word_indices(store, path)
     codes = open_codes(store, shard)

@@ -117,7 +117,7 @@ def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[st
     notices
         Destinations of the notices.
     storage_options
-        Options for fsspec, for the JSON file.
+        Options for fsspec, for the JSON file `notices.summary`.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[st
 
 
 def _write_file(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
-    """Write a file atomically; return a message if that fails, or None."""
+    """Write a file atomically; return a message without secrets if that fails, or None."""
     try:
         with open_for_writing(location, storage_options) as f:
             f.write(content)
@@ -163,7 +163,10 @@ def format_metrics(summary: Summary) -> str:
 
 
 def _list_gauges(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
-    """Yield name, meaning and label of each gauge, and its values by texts of the label; None stands for no value."""
+    """Yield name, meaning and label of each gauge, and its values by texts of the label; None stands for no value.
+
+    A gauge without label, "", has one value, by the text "".
+    """
     ended = summary.started.timestamp() + summary.seconds
     yield "last_run_timestamp_seconds", "When the last run ended.", "", {"": ended}
     yield "duration_seconds", "Duration of the last run.", "", {"": summary.seconds}
@@ -189,7 +192,7 @@ def _format_value(value: float) -> str:
 
 
 def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
-    """Post JSON to a URL, with retries after timeouts and server errors; return the problem, or None.
+    """Post JSON to a URL, with retries if the host is not reached, or answers as `_try_post` says.
 
     The host may receive the JSON more than once.
 
@@ -207,7 +210,7 @@ def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: fl
     Returns
     -------
     str or None
-        The problem, without secrets; None on success.
+        The problem as a sentence, without secrets; None on success.
     """
     request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
     problem, retry = _try_post(request, timeout)
@@ -219,7 +222,10 @@ def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: fl
 
 
 def _try_post(request: Request, timeout: float) -> tuple[str | None, bool]:
-    """Send a request once; return the problem, or None, and whether to retry."""
+    """Send a request once; return the problem, without a subject, or None; and whether to retry.
+
+    Errors of the server and of the connection are retried, and statuses in `_RETRIED`.
+    """
     try:
         status = call_in_time(_send, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:
@@ -246,7 +252,10 @@ def _send(request: Request, timeout: float) -> int:
 
 
 def _name_error(reason: object) -> str:
-    """Return an error's class and the text of its errno; its own text may contain the URL or data of the host."""
+    """Return an error's class and the text of its errno, if any; its own text may contain the URL or data of the host.
+
+    A timeout is "no answer in time".
+    """
     if isinstance(reason, TimeoutError):
         return "no answer in time"
     code = reason.errno if isinstance(reason, OSError) else None

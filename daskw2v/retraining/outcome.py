@@ -13,7 +13,7 @@ from daskw2v.retraining.gates import Verdict, finite_or_none
 class Outcome(IntEnum):
     """The outcome of a run. The value is the exit code of the command.
 
-    0: published, the new version is served. 2: failed with an error. 3: nothing new, the served version already has
+    0: published, the new version is served. 2: failed with an error. 3: nothing new, a published version already has
     this text. 4: stopped by a gate. 5: busy, another run holds the work directory. 6: superseded, another process
     changed what is served meanwhile. 7: staged, the new version is finished and not served. With 2 to 7 the run has not
     changed what is served.
@@ -48,9 +48,11 @@ class Summary:
     started, seconds
         Start, with time zone, and duration.
     version
-        The version that the run finished; None if it finished none. It is served if the run published it.
+        The version that the run finished, and serves if the outcome is "published"; None if it finished none, or
+        failed.
     served, served_since
-        The version that is served after the run, and the time of its creation; None before the first version.
+        The version that is served after the run, and the time of its creation; None before the first version, or if it
+        cannot be read.
     verdict, alignment
         Results of the gates and of the alignment; None if the run ended before these.
     figures

@@ -27,7 +27,7 @@ _MAX_SHOWN = 3  # files that a message names
 
 
 class Changes(NamedTuple):
-    """Files that are new, changed (as they are now) and removed (as they were)."""
+    """Files that are new, changed (as they are now) and removed (`gone`, as they were)."""
 
     new: tuple[Source, ...]
     changed: tuple[Source, ...]
@@ -39,7 +39,7 @@ class Changes(NamedTuple):
         return self.new + self.changed
 
     def figures(self) -> dict[str, float]:
-        """Return the numbers of new, changed and removed files."""
+        """Return the numbers of new, changed and removed files, for `Summary.figures`."""
         return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
 
     def name_new(self) -> str:
@@ -50,7 +50,7 @@ class Changes(NamedTuple):
 
 
 def compare_sources(old_sources: Sequence[Source], sources: Sequence[Source]) -> Changes:
-    """Return the changes of files since an earlier run.
+    """Return the changes of files since an earlier run; all of them empty without changes.
 
     Files are compared by URL, size and version: ETag, checksum or modification time, whichever the filesystem has.
     """
@@ -62,7 +62,7 @@ def compare_sources(old_sources: Sequence[Source], sources: Sequence[Source]) ->
 
 
 class ChosenText(NamedTuple):
-    """Text to train on: a corpus, and its ranges of positions that are new since the base; None without a base."""
+    """Text to train on: a corpus, and the ranges of its positions that are new since the base, the served version."""
 
     text: Corpus
     new: Sequence[Range] | None
@@ -126,7 +126,7 @@ class Policy(Settings):
     def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> ChosenText:
         """Return the part of a corpus to train on, which may be empty.
 
-        `unread` are the ranges of positions of new text; `seed` is for the sample of old text.
+        `unread` are the ascending ranges (start, stop) of positions of new text; `seed` is for the sample of old text.
         """
         if self.text == "all":
             return ChosenText(corpus, unread)

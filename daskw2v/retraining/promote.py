@@ -32,7 +32,7 @@ def promote(
         The checks; by default those of `Gates()`. `resources` has their evaluation sets. Those of new text,
         `max_unknown` and `max_shift`, are left out: the text is not read.
     resources, **settings
-        As in `train`: evaluation sets, storage options, and the timeout of the store.
+        `Resources`, and fields of them that replace theirs: evaluation sets, storage options, timeout of the store.
     reason, request
         As in `Versions.publish`.
 
@@ -43,6 +43,10 @@ def promote(
 
     Raises
     ------
+    ParameterError
+        If a gate needs an evaluation set that `resources` lack.
+    InputError
+        If an evaluation set cannot be read.
     SupersededError
         If another version was served meanwhile.
     FrozenError

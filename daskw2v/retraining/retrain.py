@@ -1,9 +1,10 @@
 """Retraining: trains, checks and publishes a new version for the present text, and sends notices.
 
-After an interruption, the same call resumes at the step where the earlier run stopped.
+After an interruption, the same call resumes at the step where the earlier run stopped. A version is served once it is
+published; a candidate is a trained model that has not passed the gates yet.
 
 candidates/<run>/          the candidate as trained, until it is published or another run begins
-models/<version>/          the candidate rotated into the served version's space
+models/<version>/          the finished version: the candidate, rotated into the served version's space
 retraining/<version>.json  summary of the run, written after notices were sent; if it is missing, they are sent again
 """
 
@@ -67,7 +68,10 @@ RECORD = "retraining"  # key of the run's record in a version's manifest; folder
 
 
 class RunText(NamedTuple):
-    """The text of a run: its corpus and vocabulary, the changes of files, and ranges of positions of new text."""
+    """The text of a run: its corpus and vocabulary, the changes of files, and the ranges of positions of new text.
+
+    New text is that of new and changed files.
+    """
 
     corpus: Corpus
     vocabulary: StoredVocabulary
@@ -127,12 +131,13 @@ def retrain(
     Returns
     -------
     summary
-        The outcome: published, nothing new, stopped by a gate, busy, superseded or staged. Failures raise.
+        Its outcome is published, nothing new, stopped by a gate, busy, superseded or staged. Failures raise.
 
     Raises
     ------
     Daskw2vError
-        As `train` does. Notices have been sent; the run has not changed what is served.
+        As `train` does. Notices have been sent, except of arguments that are refused; the run has not changed what is
+        served.
 
     Examples
     --------
@@ -169,7 +174,7 @@ def retrain(
 
 
 def _check_settings(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
-    """Check settings of a retraining before anything is read; raises ParameterError."""
+    """Check settings of a retraining before anything is read; raises ParameterError, or MissingExtraError."""
     for cls, settings in ((Policy, policy), (Gates, gates), (Notices, notices)):
         check_type(cls.__name__.lower(), settings, cls, f"daskw2v.{cls.__name__}(...)")
     for name in ("base_model", "base_matrix"):
@@ -190,7 +195,10 @@ def _check_settings(params: Params, resources: Resources, policy: Policy, gates:
 
 
 def _result_of_error(error: Exception, store: Store, key: str) -> RunResult:
-    """Return the result of a run, by its key in the history, that ended by an error, perhaps after it published."""
+    """Return the result of a run, named `key` in the history, that ended by an error: failed or busy, or published.
+
+    It is published if the error came after that.
+    """
     outcome = Outcome.BUSY if isinstance(error, BusyError) else Outcome.FAILED
     message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
     try:
@@ -211,7 +219,10 @@ def _summarize(
     result: RunResult,
     hear: Listener,
 ) -> Summary:
-    """Return the summary of a run that started at this time, and by this clock, and send its notices by `send`."""
+    """Return the summary of a run with a result, and send its notices by `send`; `hear` receives failures to send.
+
+    The run began at the time `started`, when `time.monotonic` was `clock`.
+    """
     values, seconds = result._asdict(), time.monotonic() - clock
     with suppress(Daskw2vError):  # the store itself may have failed
         if (served := served_version(store)) is not None:
@@ -299,9 +310,10 @@ class RetrainingRun:
     def _train_or_publish(
         self, cluster: Callable[[], Client], now: list[Source], base: str | None, damaged: Collection[str]
     ) -> RunResult:
-        """Train and publish a version on the files `now`, or publish the served one, unless it has this text already.
+        """Train and publish a version on the files `now`, unless the version that was served last has this text.
 
-        `base` is as in `_run`; `damaged` are names of versions that are passed over.
+        If it has, it is served again where a damaged version replaced it; or the run ends as the interrupted one that
+        published it; or nothing is new. `base` is as in `_run`; `damaged` are names of versions that are passed over.
         """
         served = self._find_last_served(damaged)
         if served is None or not self._can_extend(served) or any(compare_sources(self._read_sources(served), now)):
@@ -313,7 +325,7 @@ class RetrainingRun:
         return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
     def _find_last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last of all that are not damaged; None without one."""
+        """Return the version that was served last, or is served, of all that are not `damaged`; None without one."""
         intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((intact[name] for name in list_served(self._models) if name in intact), None)
 
@@ -322,7 +334,8 @@ class RetrainingRun:
     ) -> RunResult:
         """Train a version on the files `now`, check and publish it; return the result.
 
-        `served` is the version that training starts from, or None; `base` is as in `_run`; `damaged` are passed over.
+        `served` is the version that gates compare with, and training starts from if `_can_extend`; or None. `base` is
+        as in `_run`; `damaged` are passed over.
         """
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare_sources(self._read_sources(served), corpus.sources)
@@ -373,7 +386,10 @@ class RetrainingRun:
     def _check_and_write(
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
     ) -> RunResult | None:
-        """Check a candidate, and write it as the finished version `version`; return the result if a gate stops it."""
+        """Check a candidate against `served`; return the result if a gate stops it.
+
+        Else write it, aligned if the policy says so, as the finished version `version`, and return None.
+        """
         folder, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
@@ -440,7 +456,7 @@ class RetrainingRun:
         return Outcome.PUBLISHED, f"{version} is served."
 
     def _conclude(self, version: str, outcome: Outcome, message: str) -> RunResult:
-        """Return the result of a run that finished a version; delete what is no longer needed if it is served."""
+        """Return the result of a run that finished a version; if the outcome is published, call `_clear_up`."""
         recorded = Versions(self.work).find(version).manifest.get(RECORD)
         if outcome is Outcome.PUBLISHED:
             self._clear_up(version, (recorded or {}).get("parent"))
@@ -451,7 +467,10 @@ class RetrainingRun:
         return RunResult(outcome, message, version, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
-        """Delete results that neither a version nor its parent needs; the parent's are kept for a rollback."""
+        """Delete results that neither a version nor its parent needs, and versions beyond the policy's `keep`.
+
+        The parent's results are kept for a rollback.
+        """
         self._drop_candidates()
         run_folder(self.work, parse_run_id(version)).remove()
         runs = {parse_run_id(name) for name in (version, parent) if name is not None}
@@ -466,7 +485,7 @@ class RetrainingRun:
                 (self._candidates / name).remove()
 
     def _digest_sets(self) -> str | None:
-        """Return a digest of the evaluation sets; None if one of them is a folder."""
+        """Return a digest of the names and versions of the evaluation sets' files; None if one is no readable file."""
         resources = self.resources
         urls = [url for _, urls_of_kind in sorted(resources.eval_sets.items()) for url in urls_of_kind]
         try:
@@ -514,18 +533,18 @@ class RetrainingRun:
 
 
 def served_version(work: Store) -> Version | None:
-    """Return the served version of a work directory; None before the first version."""
+    """Return the served version of a work directory; None before the first, or if its manifest cannot be read."""
     return next((version for version in Versions(work).all() if version.served), None)
 
 
 def _served_by(work: Store, key: str) -> str | None:
-    """Return the version that a run served last, by the run's key in the history; None if it served none."""
+    """Return the name of the version that a run served last, by the run's key in the history; None without one."""
     requests = read_state(work / FOLDER).requests
     return next((requests[request].served for request in reversed(list(requests)) if request.startswith(key)), None)
 
 
 def _served_before(work: Store) -> set[str | None]:
-    """Return the versions that the history names as served."""
+    """Return the names of versions that the history names as served; None among them for states that served none."""
     return {state.name for state in read_history(work / FOLDER)}
 
 

@@ -9,8 +9,8 @@ The tasks that build a matrix write below the folder of the build:
     matrix               Zarr group: `contexts` (V, l) int32; `seen` (V,) int64, the number of pairs of each word; and
                          the vocabulary, so that another matrix can extend this one
     text/<i>/<attempt>   pairs of a piece of text: `rows` and `entries` of a `reservoir.PairSample`, by band
-    base/<i>/<attempt>   rows of the base with new ids, by band: `rows`, with their numbers of pairs, and `contexts`;
-                         `base/ids` has the new ids of the base's words
+    base/<i>/<attempt>   rows of the base with new ids, by band: `rows`, with their numbers of pairs, and `contexts`
+    base/ids-<attempt>   the new ids of the base's words, in one part
 
 A band is a range of rows: one Zarr shard, written by one task. Files other than `matrix` are part files
 (`store.partfile`) with a part for each band; they are deleted when the matrix is finished.
@@ -80,7 +80,7 @@ class ContextMatrix:
     words, context_size
         Number of rows and of columns.
     text_words, pairs
-        Number of known tokens in the text before subsampling, and of pairs.
+        Number of known tokens in the text before subsampling, and of pairs, with those of the base.
     seconds
         Time that it took to build the matrix.
     """
@@ -148,7 +148,10 @@ class Build(NamedTuple):
         return np.searchsorted(rows, np.arange(self.n_bands + 1) * self.band).astype(np.int64)
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        """Return a band of the part file `name` in the folder `piece`, shape (items, columns), in order of rows."""
+        """Return a band of the part file `name`, in order of rows, shape (items, columns).
+
+        `piece` is the path of the file's folder below that of the build.
+        """
         return read_part(self.folder / piece, name, self.n_bands, band, dtype, columns)
 
 
@@ -187,7 +190,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
 
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
-    """Build the matrix of a run in the folder of a stage."""
+    """Build the matrix of a run in the folder of a stage; raises as `build_matrix` does."""
     started, params, vocabulary = time.monotonic(), run.params, run.vocabulary
     earlier = SampledContexts.of(params).base_matrix
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
@@ -223,7 +226,7 @@ def _run_tasks(
 ) -> tuple[int, int]:
     """Run all tasks of a build; return the numbers of known tokens and of pairs of all text, with that of the base.
 
-    `base` is the manifest of the base; `pieces` are the ranges of positions that are new.
+    `base` is the manifest of the base; `pieces` are the ranges (start, stop) of new positions, stop excluded.
     """
     parts = list[tuple[int, int]]()
     if base is not None:
@@ -298,7 +301,7 @@ def sampling_rules(params: Params) -> dict[str, Any]:
 
 
 def check_rules(base: Mapping[str, Any], params: Params) -> None:
-    """Refuse a base whose manifest has other sampling rules than the Params.
+    """Refuse a base, a manifest, that has other sampling rules than the Params.
 
     Raises
     ------
@@ -445,7 +448,7 @@ def count_band_rows(n_words: int, context_size: int) -> int:
 
 
 def create_matrix(build: Build) -> None:
-    """Create the Zarr group of a matrix, with its words and empty arrays."""
+    """Create the Zarr group of a matrix, with its words, and arrays that hold UNWRITTEN."""
     group, vocabulary, band = build.matrix.create_group(), build.run.vocabulary, build.band
     vocabulary.save(group)
     shape, rows = (vocabulary.size, build.settings.context_size), min(band, ROWS)
@@ -483,7 +486,8 @@ def match_base(build: Build, base: Store) -> str:
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
     """Task: write the rows start..stop-1 of a base, sorted into bands of the new matrix; return the attempt's name.
 
-    `base` is the folder of the base's Zarr group, `matched` the result of `match_base`.
+    `number` is the number of this range of rows, `base` the folder of the base's Zarr group, `matched` the result of
+    `match_base`.
     """
     group = base.open_group()
     ids = read_part(build.folder / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]

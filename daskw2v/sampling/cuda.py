@@ -39,7 +39,8 @@ class Cutter:
         start, stop
             The positions whose tokens are centers.
         keep, key
-            Subsampling: thresholds as `segments.append_threshold` returns them, and the key of the epoch's draws.
+            Subsampling: thresholds as `segments.append_threshold` returns them, on the GPU, and the key of the epoch's
+            draws.
         counts
             The numbers of known tokens in start..stop-1 and of bad codes are added to it, shape (2,) int64.
         stream
@@ -48,9 +49,10 @@ class Cutter:
         Returns
         -------
         segment
-            The segment, where `tokens` and `positions` may be longer than the text, and `bounds` may repeat.
+            The segment. `tokens` and `positions` go on, undefined, behind the kept words, which end at the last of
+            `bounds`; `bounds` may repeat.
         first, last
-            `Segment.centers` of start..stop-1, shape (1,) int64 each.
+            `Segment.centers` of start..stop-1, on the GPU, shape (1,) int64 each.
         """
         low, length = spans[0].position, sum(len(span.codes) for span in spans)
         tiles, n_bounds, allocate = -(-length // TILE), 2 + sum(len(span.starts) for span in spans), self._allocate
@@ -91,8 +93,8 @@ def _look_up(
 ) -> None:
     """Write the word id of each token of a span to `words`, -1 for a token that is not kept; add to `counts`.
 
-    `codes` to `key` are as in `Cutter.cut`, `position` is that of the first token. Tokens with indices in
-    inner..outer-1 count as known tokens.
+    `codes` and `ids` are as in `DeviceSpan`, `keep`, `key` and `counts` as in `Cutter.cut`; `position` is that of the
+    first token. Only tokens with indices in inner..outer-1 are counted as known.
     """
     lane, first = cuda.threadIdx.x, cuda.blockIdx.x * TILE
     last_known, known, bad = keep.size - 1, int32(0), int32(0)
@@ -168,7 +170,10 @@ def _write_bounds(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
 
 @kernel
 def _write_ends(before: Any, start: Any, stop: Any, bounds: Any, centers: Any) -> None:
-    """Write the first and the last of all bounds, and the range of the centers, which are the tokens start..stop-1."""
+    """Write the first and the last of all bounds, and the range of the centers among the kept words.
+
+    Centers are the kept ones of the tokens with indices start..stop-1 in the text; `before` is as in `_write_kept`.
+    """
     if cuda.threadIdx.x == 0:
         bounds[0], bounds[bounds.size - 1] = 0, at(before, before.size - 1)
         centers[0], centers[1] = at(before, start), at(before, stop)

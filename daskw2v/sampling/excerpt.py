@@ -11,7 +11,7 @@ from daskw2v.shards.layout import BatchBlock, Corpus, Shard, digest, read_starts
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
 
-Range = tuple[int, int]
+Range = tuple[int, int]  # positions: the first, and one past the last
 STRETCH = 1 << 20  # positions for each piece of a sample, at least: a chunk of codes, so that a chunk has one piece
 MAX_PIECES = 256  # in longer text, stretches are longer, and chunks without a piece are not read
 
@@ -27,7 +27,7 @@ def make_excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
     corpus
         A corpus.
     ranges
-        Ascending, disjoint ranges of positions: the first, and one past the last.
+        Ascending, disjoint ranges of positions.
     """
     joined = join_ranges(ranges)
     shards = tuple(part for start, stop in joined for part in _cut_shards(corpus, start, stop))
@@ -63,7 +63,7 @@ def find_block_ranges(corpus: Corpus, store: Store, blocks: Collection[str]) -> 
     store
         The work directory, which has the starts of sentences: they divide a batch into blocks.
     blocks
-        Keys of the blocks.
+        Keys of the blocks (`TextBlock.key`).
     """
     named, parts, before = set(blocks), defaultdict[str, list[BatchBlock]](list), Counter[str]()
     for part in corpus.parts:
@@ -116,7 +116,7 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
     Parameters
     ----------
     ranges
-        Ranges to sample from, as in `make_excerpt`.
+        Ranges to sample from, as in `make_excerpt`. They are cut into stretches of STRETCH positions or more.
     share
         Share of each stretch that the sample has, 0..1.
     seed
@@ -128,9 +128,9 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
 
 
 def draw_pieces(ranges: Sequence[Range], share: float, length: int, key: np.uint64) -> list[Range]:
-    """Return of each stretch of `length` positions one piece, at a random position.
+    """Return of each stretch of `length` positions, or the rest of a range, one piece, at a random position.
 
-    A piece has the share `share` of its stretch. `key` is the key of the random positions.
+    A piece has the share `share`, 0..1, of its stretch, rounded up. `key` is the key of the random positions.
     """
     pieces = list[Range]()
     for start, stop in ranges:

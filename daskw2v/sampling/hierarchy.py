@@ -34,7 +34,7 @@ def make_word_table(counts: Int64Array | Float64Array, exponent: float | None) -
 def split_negatives(rule: int, negative: int) -> tuple[int, int]:
     """Return how many of a pair's `negative` negatives are trained with it, and how many with each noise entry.
 
-    `rule` is TNS, SNS or BNS.
+    `rule` is TNS, SNS or BNS. A noise entry is a context that is trained with negatives only, as `pairs` makes them.
     """
     return {TNS: (negative, 0), SNS: (0, negative), BNS: (0, 1)}[rule]
 
@@ -50,7 +50,7 @@ def draw_partition(rule: Any, state: Any, k: Any, target: Any, partitions: Any) 
     state
         Initial state of the pair's random numbers, uint64.
     target
-        Partition of the pair's target.
+        Partition of the pair's target, its center.
     partitions
         Alias table of the partitions.
     """

@@ -94,7 +94,7 @@ class WindowSize(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The rule for negatives that are drawn outside of the partition of their pair's center.
+    """The rule for negatives that may be of any partition, not only of that of their pair's center.
 
     Parameters
     ----------
@@ -157,7 +157,8 @@ class _Text(NamedTuple):
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
     """Return the index of a bucket among p * p, in the order: groups of inputs, groups of outputs, outputs, inputs.
 
-    The partition `output` has the bucket's centers, or its negatives, and the partition `input` its contexts.
+    The last varies fastest. The partition `output` has the bucket's centers, or its negatives, and the partition
+    `input` its contexts; `n_groups`, a divisor of p, is the number of groups of consecutive partitions.
     """
     size = p // n_groups
     (output_group, j), (input_group, i) = divmod(output, size), divmod(input, size)
@@ -204,7 +205,7 @@ def distribute_pairs(
         None distributes pairs. Else negatives, by this rule: with SNS an entry for each pair, with BNS one for each
         negative. An entry's center is the pair's if it is in the partition of which the negative is drawn.
     n_groups
-        Number of groups of partitions; buckets of two groups are adjacent.
+        Number of groups of partitions, as in `bucket_number`: the buckets of two groups are adjacent.
     """
     n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.max_size - 1).bit_length()
     window = -(-windows.window // _STEP) * _STEP
@@ -322,7 +323,8 @@ def _code_after(text: Any, center: Any, i: Any) -> Any:
 def _write_pairs(text: Any, order: Any, next_indices: Any, entries: Any) -> None:
     """Write the pairs of centers to `entries`, each at the next index of its bucket.
 
-    `order` are indices of centers; `next_indices` the next index of each bucket, shape (p, p), which is advanced.
+    `order` are indices of centers; `next_indices` the next index of each bucket, by the partitions of center and
+    context, shape (p, p), which is advanced.
 
     All neighbours are visited, as in `_count_pairs`: a neighbour that is no context is written behind all pairs.
     """
@@ -355,7 +357,7 @@ def _write_pair(context: Any, counts: Any, text: Any, row: Any, indices_of_cente
 def _distribute_noise(text: Any, order: Any, noise: Any, next_indices: Any, entries: Any, write: Any) -> None:
     """Advance the next index of each bucket by the negatives of the centers' pairs; write the negatives if `write`.
 
-    `order` and `next_indices` are as in `_write_pairs`.
+    `order` and `next_indices` are as in `_write_pairs`, with the partition of the negative instead of the center's.
     """
     half = row_bits(entries)
     for center in order:

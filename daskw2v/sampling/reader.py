@@ -25,7 +25,7 @@ CHUNK = 1 << 20  # codes that are read at once, at least
 
 
 class Chunk(NamedTuple):
-    """Codes start..stop-1 of a stored shard, which are read at once."""
+    """Codes start..stop-1 of a stored shard, which are read at once; `path` is the shard's below the work directory."""
 
     path: str
     start: int
@@ -134,7 +134,7 @@ class SegmentReader:
         start, stop
             Range of corpus positions.
         window
-            Size of the margins, in tokens after subsampling.
+            Number of tokens that a margin has after subsampling, at least, unless the sentence ends before.
         keep, key
             Subsampling: `keep_thresholds` of the vocabulary, and the key of the epoch's random numbers.
 
@@ -147,7 +147,7 @@ class SegmentReader:
         return self._read_range(low, high, keep, key), self._count_known(start, stop)
 
     def margins(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[int, int]:
-        """Return the range of positions that `read` reads: start..stop-1 with margins that complete all windows."""
+        """Return the range of positions that `read` reads with these arguments: the first, and one past the last."""
         end = int(self._corpus.bounds[-1])
 
         def lacks(low: int, high: int, sentence: tuple[int, int]) -> bool:
@@ -195,7 +195,7 @@ class SegmentReader:
         return self._open_stored(span.chunk.path)[2]
 
     def starts(self, span: Span) -> Int64Array:
-        """Return the indices at which sentences of a span's shard start, ascending."""
+        """Return the indices in a span's shard of the tokens at which sentences start, ascending, int64."""
         return self._open_shard(span.shard).starts
 
     def _read_range(self, low: int, high: int, keep: UInt64Array, key: np.uint64) -> Segment:
@@ -239,7 +239,7 @@ class OpenText(NamedTuple):
 
 @lru_cache(maxsize=2)
 def open_text(run: Run) -> OpenText:
-    """Return the cached text of a run."""
+    """Return the text of a run, opened; it is cached in a process."""
     vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
     reader = SegmentReader(run.work, corpus, vocabulary)
     return OpenText(reader, corpus.n_tokens, read_thresholds(vocabulary, run.params.sample))
@@ -258,7 +258,7 @@ def subsampling_key(params: Params, epoch: int) -> np.uint64:
 
 
 def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int, WindowSize]:
-    """Return the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
+    """Return the segment of positions start..stop-1 of a run's corpus, as `SegmentReader.read` does, and its windows.
 
     Returns
     -------

@@ -189,6 +189,8 @@ class Reservoir:
     def contexts(self) -> tuple[Int32Array, Int64Array]:
         """Return the contexts of each row in order of priority, which is random, and the number of pairs added.
 
+        No sample may be added afterwards.
+
         Returns
         -------
         contexts, seen
@@ -243,7 +245,7 @@ def repeat_contexts(contexts: Any, seen: Any, first: Any, key: Any) -> None:
     contexts, seen
         From `Reservoir.contexts`; filled in place.
     first
-        Number of the first row.
+        Number of the first row in the whole matrix.
     key
         Key of the random orders.
     """
@@ -272,9 +274,9 @@ def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: A
     first
         Number of the first row.
     rows
-        Index of each old row, and its number of pairs, shape (m, 2) int64.
+        Number of each old row in the whole matrix, and of its pairs, shape (m, 2) int64.
     old
-        Contexts of the old rows, shape (m, l).
+        Contexts of the old rows, with new ids, shape (m, l).
     key
         Key of the random numbers.
     """

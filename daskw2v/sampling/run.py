@@ -42,7 +42,7 @@ class Run:
     work
         The work directory, which all workers can reach.
     corpus, vocabulary
-        Name of the corpus, and the vocabulary.
+        Name of the corpus (`Corpus.name`), and the vocabulary.
     params
         The Params.
     device

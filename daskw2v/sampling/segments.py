@@ -84,7 +84,7 @@ def max_dropped_words(sample: float) -> int:
 
 
 def cut_range(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
-    """Yield consecutive ranges of at most `length` positions of the range start..stop-1: start, and stop."""
+    """Yield the range start..stop-1 in ranges of at most `length` positions: the first, and one past the last."""
     for first in range(start, stop, length):
         yield first, min(stop, first + length)
 
@@ -97,7 +97,7 @@ class SegmentBuilder:
     capacity
         Largest number of positions to add.
     keep
-        `keep_thresholds` of the vocabulary.
+        `keep_thresholds` of the vocabulary, or of its most frequent words.
     key
         Key of the random numbers by which the epoch keeps or drops tokens.
     """

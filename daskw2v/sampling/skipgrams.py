@@ -60,7 +60,7 @@ _MIN_PIECE, _MAX_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
 _MAX_JOINED = 2 * SEGMENT  # positions of a task that joins pieces
 SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
-_ORDER = "inputs"  # groups that stand side by side in a file first
+_ORDER = "inputs"  # buckets of a file are ordered by groups of inputs first
 LAST = -(1 << 30)  # below any priority of training
 
 
@@ -93,7 +93,10 @@ class Stretch(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """The pairs of two partitions, and noise: contexts that are trained with negatives only, in the form of pairs."""
+    """The pairs of two partitions, and noise: contexts that are trained with negatives only, in the form of pairs.
+
+    The center of a noise entry is its pair's, or `pairs.missing_row`.
+    """
 
     pairs: Pairs
     noise: Pairs
@@ -148,7 +151,7 @@ class SkipGrams:
 def piece_length(n_partitions: int, length: int) -> int:
     """Return the number of positions of a piece of a text of `length` positions, a multiple of `pairs.SPAN`.
 
-    A task distributes one piece. So a text that is long enough has as many pieces as partitions are trained at a time.
+    A task distributes one piece. So a text that is long enough has at least as many pieces as there are partitions.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
     longest = min(_MAX_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
@@ -164,7 +167,7 @@ def slice_length(n_partitions: int, length: int) -> int:
 def task_length(n_partitions: int, length: int, threads: int | None = None) -> int:
     """Return the number of positions of a task: a piece, or several pieces if few threads hold pairs.
 
-    `length` is the number of positions of the text; `threads` the number of threads, None if pairs are written.
+    `length` is the number of positions of the text; `threads` that of the cluster's threads, None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
     return piece if threads is None else piece * max(1, min(_MAX_JOINED, length // threads) // piece)
@@ -226,7 +229,7 @@ def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, s
 
 
 def read_skipgrams(folder: Store) -> SkipGrams | None:
-    """Return the stored pairs in a folder; None if they are not complete, or in the order of an earlier release."""
+    """Return the stored pairs in a folder; None if they are not complete, or their buckets are in another order."""
     manifest = folder.read_manifest()
     if manifest is None or manifest.get("order") != _ORDER:
         return None
@@ -288,7 +291,7 @@ def _make_alias_table(weights: tuple[float, ...]) -> UInt64Array:
 
 
 def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
-    """Read the buckets of two groups of partitions in a slice, one output partition after the other.
+    """Read the buckets of two groups of partitions in a slice, all inputs of the first output, then of the next.
 
     Parameters
     ----------
@@ -442,19 +445,20 @@ def _add_totals(*parts: PairsPart) -> PieceTotals:
 
 
 def _select_group(bucketed: BucketedPairs, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
-    """Return the entries of a group of input partitions, in shared memory, and the bounds of their buckets."""
+    """Return the entries of group `inputs` of input partitions, in shared memory, and the bounds of their buckets."""
     buckets = (len(bucketed.edges) - 1) // n_groups
     edges = bucketed.edges[inputs * buckets : (inputs + 1) * buckets + 1]
     return share(bucketed.entries[edges[0] : edges[-1]]), edges - edges[0]
 
 
 def make_bucket_reader(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
-    """Return a function from the index of a bucket in its group to the bucket, as `read_buckets` reads it.
+    """Return a function from a bucket's index to the bucket, as `read_buckets` reads it.
 
     Parameters
     ----------
     parts
-        Parts of a slice's pieces for a group of input partitions.
+        Parts of a slice's pieces for a group of input partitions. The index is that of `bucket_number`, from 0 on in
+        this group.
     """
     pairs = _make_reader([(part.pairs, part.pair_edges) for part in parts])
     noise = _make_reader([(part.noise, part.noise_edges) for part in parts])

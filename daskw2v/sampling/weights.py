@@ -46,7 +46,7 @@ class PartitionCounts:
     folder
         The folder of the counts.
     group
-        Number of partitions in a group.
+        Number of consecutive partitions in a group, at most.
     attempts
         Name of the valid attempt of each group.
     weights
@@ -64,7 +64,7 @@ class PartitionCounts:
         return [f"{number}/{attempt}" for number, attempt in enumerate(self.attempts)]
 
     def read(self, partition: int) -> Int64Array:
-        """Read the counts of a partition's words, in order of its rows.
+        """Read the counts of a partition's words, in order of its rows, shape (rows,) int64.
 
         Raises
         ------
@@ -118,7 +118,7 @@ def read_partition_counts(folder: Store) -> PartitionCounts | None:
 def _write_counts(
     vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, folder: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
-    """Task: write the counts of the partitions first..last-1.
+    """Task: write the counts of the partitions first..last-1, a group, to an attempt in `folder`.
 
     Returns
     -------

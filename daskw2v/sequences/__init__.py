@@ -1,4 +1,4 @@
 """Sequences other than text: random walks on a graph and sessions of events, as Parquet files of lists for `train`.
 
-The package is above `sampling`, whose random numbers walks use. Other packages only read its files.
+`sources` has the inputs of `train`; `parts` writes sessions, `graph` and `walks` write a graph and walks on it.
 """

@@ -1,7 +1,8 @@
 """Cuts events of users into sessions, in pandas.
 
-Frames of events have the columns user, time (a number) and item, and weight, goal and market where `Sessions` names
-them.
+Frames of events are pandas dataframes with the columns user, time (a number) and item, and weight, goal (a bool) and
+market ("" for none) where `Sessions` names them. A part of the events is all files or, with `Sessions.per`, one file or
+folder.
 """
 
 from typing import Any, NamedTuple
@@ -29,9 +30,9 @@ class Cut(NamedTuple):
     gap
         Time without an event that ends a session; None if nothing ends it.
     latest
-        Time of the latest of all events.
+        Time of the latest event of this and all earlier parts; None if no rule depends on it, or there is no event.
     half_life
-        Time after which an event counts half; None if it never does.
+        Age before `latest` at which an event counts half; None if all events count alike.
     window
         Greatest distance of a session's goal and an item whose context it is, as `Params.window`.
     """
@@ -43,9 +44,10 @@ class Cut(NamedTuple):
 
 
 def split_ended(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
-    """Split a dataframe of events into the events of ended sessions and the events of open sessions.
+    """Split a frame of events into the events of ended sessions and those of open sessions, both sorted.
 
-    Later parts of the events may continue an open session. All sessions are ended where `sessions` carries none over.
+    A session is open if its last event is at most `cut.gap` before `cut.latest`: the next part may continue it. All
+    sessions are ended where `sessions` carries none over.
     """
     events = _sort_events(events)
     if not sessions.carries or events.empty:
@@ -57,14 +59,14 @@ def split_ended(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
 
 
 def cut_sessions(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64Array, Any]:
-    """Cut the events of users into sessions of items.
+    """Cut the events of users into sessions of items; sessions of fewer than `sessions.least` events are dropped.
 
     Events of a user at the same time are sorted by their other columns: the result does not depend on their order.
 
     Parameters
     ----------
     events
-        All events of one or more users, a pandas dataframe.
+        A frame of all events of one or more users.
     sessions, cut
         The rules by which sessions are cut.
 
@@ -75,8 +77,8 @@ def cut_sessions(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64A
     offsets
         Session i is items[offsets[i] : offsets[i + 1]], shape (sessions + 1,).
     markets
-        Arrow table of how often each item is in each market in the sessions, without the copies of goals; empty where
-        events have no market.
+        Arrow table of how often each item is in each market in the sessions, without the copies of goals, with the
+        columns of `vocabulary.markets`; empty where events have no column of markets.
     """
     events = _sort_events(events)
     session_numbers, rows = _number_sessions(events, cut.gap), np.arange(len(events))
@@ -103,7 +105,7 @@ def to_arrow(values: Any) -> Any:
 
 
 def _count_markets(events: Any, rows: Int64Array) -> Any:
-    """Return an Arrow table of how often each item is in each market among rows, as `vocabulary.markets` reads it.
+    """Return an Arrow table of word, market and count: how often each item is in each market among rows.
 
     `rows` are indices of events; repeated ones count as often.
     """
@@ -133,9 +135,10 @@ def _find_changes(values: Any) -> npt.NDArray[np.bool_]:
 
 
 def _count_copies(events: Any, cut: Cut) -> Int64Array:
-    """Return how often each event is repeated in its session, shape (events,).
+    """Return how often each event stands in its session, 0 or more, shape (events,).
 
-    This is the event's weight, rounded up or down by a draw that the event's content alone decides.
+    This is the event's weight, halved with each half-life of its age, and rounded up or down by a draw that the event's
+    content alone decides.
     """
     weights = events["weight"].to_numpy(np.float64) if "weight" in events else np.ones(len(events))
     if cut.half_life is not None and cut.latest is not None:
@@ -147,7 +150,7 @@ def _count_copies(events: Any, cut: Cut) -> Int64Array:
 
 
 def _find_goals(events: Any, session_numbers: Int64Array) -> Int64Array:
-    """Return the row of the last event of each session that is a goal, -1 without one; shape (events,)."""
+    """Return for each session, by number, the row of its last event that is a goal, -1 without one; shape (events,)."""
     rows = np.flatnonzero(events["goal"])
     goals = np.full(len(events), -1)
     goals[session_numbers[rows]] = rows  # of several assignments the last one counts
@@ -158,16 +161,16 @@ def _add_goals(rows: Int64Array, lengths: Int64Array, goals: Int64Array, window:
     """Insert a session's goal once in 2 * window + 1 items, so that each window holds it; return rows and lengths.
 
     The first copy is at index `window` of the session. If the last window had none, one follows the last item. Sessions
-    that fit into a window do not change.
+    of at most window + 1 items do not change.
 
     Parameters
     ----------
     rows
         Indices of the events of all sessions, one session after the other, shape (items,).
     lengths
-        Items of each session, shape (sessions,).
+        Number of items of each session, by the session's number; 0 for a number without a session, shape (n,).
     goals
-        Index of the event that is the goal of each session, or -1, shape (sessions,).
+        Index of the event that is the goal of each session, or -1, shape (n,).
     window
         As `Cut.window`.
     """

@@ -34,13 +34,13 @@ def read_edges(
     """Yield batches of edges of a block: an Arrow array for each role, in the order of `edges.roles`.
 
     Nodes are int64, uint64 or large_string, by the `kind` that `find_node_kind` returns; weights are double, types of
-    nodes large_string. `timeout` is in seconds.
+    nodes large_string. `options` are options for fsspec; `timeout` is in seconds.
 
     Raises
     ------
     InputError
-        If the file is damaged, or a column is missing or has another type; if a node or its type is missing, or a
-        weight is not above 0.
+        If the file is no table or text, or damaged; if a column is missing or has another type; if a node or its type
+        is missing, or a weight is not finite and above 0.
     """
     url = block.source.url
     read = _READERS.get(block.source.format, tables.read_columns)
@@ -55,14 +55,15 @@ def find_node_kind(
 ) -> str:
     """Return the kind of the nodes in all files, by the rule of `common_id_kind`: `INTEGER`, `UNSIGNED` or `STRING`.
 
-    Nodes of CSV and of other text are integers, or text with `edges.strings`. `timeout` is in seconds.
+    Only the schemas of Parquet are read: nodes of CSV and of other text are `INTEGER`, or `STRING` with
+    `edges.strings`. `options` and `timeout` are as in `read_edges`.
 
     Raises
     ------
     InputError
-        If a file is no table or text, or has no column of nodes.
+        If a Parquet file is damaged or lacks a column, or its nodes are neither text nor numbers.
     ParameterError
-        If nodes are to be strings where the columns of all files have a type.
+        If `edges.strings` is set and all files are Parquet.
     """
     typed = [source for source in sources if tables.is_typed(source)]
     if edges.strings and len(typed) == len(sources):
@@ -81,7 +82,7 @@ def find_node_kind(
 def _read_text(
     block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float
 ) -> Iterator[ArrowColumns]:
-    """Yield batches of the lines of a text file without a header: Arrow arrays of strings by the columns' names."""
+    """Yield batches of lines of text without a header, except comments: Arrow arrays of strings by column."""
     with open_source(block.source, options, timeout) as file:
         for offset, data in read_text_pieces(file, block, ReadReport(), whole_lines=True):
             content = squeeze_blanks(_COMMENT.sub(b"", data)).lstrip(b"\n")
@@ -95,9 +96,9 @@ _READERS = {TEXT.name: _read_text}  # all other formats are tables
 
 
 def squeeze_blanks(data: bytes) -> bytes:
-    """Return lines of text with each run of blanks replaced by one space, without blanks at the ends of lines.
+    """Return lines of text with a space for each run of blanks, none at both ends of a line, and one more newline.
 
-    The result begins with a newline.
+    Blanks are spaces, tabs and carriage returns.
     """
     text = np.frombuffer(b"\n" + data + b"\n", np.uint8)
     is_blank = np.isin(text, _BLANKS)
@@ -110,7 +111,8 @@ def squeeze_blanks(data: bytes) -> bytes:
 def _parse_columns(content: bytes, names: Sequence[str], location: str) -> ArrowColumns:
     """Return the first columns of lines of text as Arrow arrays of strings by name; one space separates columns.
 
-    `location` says in messages which lines these are.
+    `location` says in messages which lines these are. Lines with another number of columns than the first, or fewer
+    than `names`, raise InputError.
     """
     n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
     if n_columns > _MAX_COLUMNS:
@@ -130,7 +132,10 @@ def _parse_columns(content: bytes, names: Sequence[str], location: str) -> Arrow
 
 
 def _cast_column(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
-    """Return a column of edges cast to the type of its role; `kind` is the kind of nodes."""
+    """Return an Arrow column cast to the type of its role, a key of `edges.roles`; what cannot be cast is refused.
+
+    `kind` is the kind of nodes.
+    """
     if role == "weight":
         try:
             return (pc.utf8_trim_whitespace(array) if tables.is_text(array.type) else array).cast(pa.float64())
@@ -148,15 +153,15 @@ def _cast_column(role: str, array: Any, kind: str, edges: EdgeList, url: str) ->
     return numbers
 
 
-def _is_empty(column: Any) -> bool:
+def _has_missing(column: Any) -> bool:
     """Return whether an Arrow array has a null, or a string without characters."""
     strings = pa.types.is_large_string(column.type)
     return bool(column.null_count or (strings and pc.any(pc.equal(pc.binary_length(column), 0)).as_py()))
 
 
 def _check_edges(columns: dict[str, Any], url: str) -> None:
-    """Refuse edges, Arrow arrays by role, that lack a value or have a weight that is not above 0."""
-    if empty := [role.replace("_", " ") for role, column in columns.items() if _is_empty(column)]:
+    """Raise an InputError if edges, Arrow arrays by role, lack a value, or a weight is not finite and above 0."""
+    if empty := [role.replace("_", " ") for role, column in columns.items() if _has_missing(column)]:
         raise InputError(f"{url} has edges without {' or '.join(empty)}.", "Fill them in, or leave the edges out.")
     if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))

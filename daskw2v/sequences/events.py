@@ -2,8 +2,9 @@
 
     read/<key>/<attempt>/<i>.parquet   rows of CSV files, with the columns that are read; deleted with the end of a part
 
-Where a row of CSV ends is known only after all bytes before it were read. So one task reads a file; its copies are as
-large as blocks. The kind of a column is that of all files together, so it does not depend on how they are cut.
+Where a row of CSV ends is known only after all bytes before it were read. So one task reads all of a file; its copies
+are as large as blocks. The kind of a column is a type of pandas, or `CLOCK`. It is that of all files together, so it
+does not depend on how they are cut. The role of a column is what it holds, a key of `Sessions.roles`.
 
 Times are numbers, or points in time, which become nanoseconds since 1970.
 """
@@ -44,7 +45,7 @@ _TIMES_REMEDY = "Give numbers, timestamps, dates or ISO 8601 text."
 
 
 class Reading(NamedTuple):
-    """Arguments for reading events: columns by role, options for fsspec, and the store's timeout in seconds."""
+    """Arguments for reading events: columns' names by role, options for fsspec, and the store's timeout in seconds."""
 
     roles: dict[str, str]
     options: Options
@@ -71,8 +72,8 @@ class EventTable(NamedTuple):
     parts
         The events as Parquet, one part for each task.
     kinds
-        Type of each column by role: user, item and time, and weight, goal and market where `Sessions` names these;
-        `CLOCK` for times that are nanoseconds.
+        Kind of each column by role: user, item and time, and weight, goal and market where `Sessions` names these;
+        with `CLOCK`, times in `frame` are nanoseconds, int64.
     reading
         How the parts are read.
     """
@@ -96,7 +97,8 @@ class EventTable(NamedTuple):
 class _CopiedFile(NamedTuple):
     """A Parquet file with rows of CSV files.
 
-    `url` is the CSV file of the first row; `kinds` has the kind of each role of `_VARYING_ROLES`.
+    `name` is its path below the stage's folder, `size` its bytes, `url` the CSV file of the first row; `kinds` has the
+    kind of each role of `_VARYING_ROLES`.
     """
 
     name: str
@@ -121,13 +123,15 @@ def read_events(
     stage
         Runs tasks; copies are written to its folder.
     carried
-        Kinds by role of the columns of events that an earlier part carries over; empty without such events.
+        Kinds by role of the events that an earlier part carries over. They count as those of one more file, so that the
+        table's kinds hold these events, too. Empty without such events.
 
     Raises
     ------
     InputError
-        If a file is damaged, a column is missing or has another type, or times are numbers in one file and not in
-        another; for CSV here, for Parquet when it is read, if a value is missing or out of range.
+        If a file is damaged; if a column is missing, or has a type that its role does not allow; or if times are
+        numbers in one file, or in what is carried over, and not in another. A value that is missing or out of range
+        raises it here for CSV, and for Parquet when the value is read.
     """
     options = Options({**resources.storage_options, **stage.folder.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
@@ -152,7 +156,7 @@ def read_events(
 
 
 def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> dict[str, str | None]:
-    """Return the kinds of the roles `_VARYING_ROLES` in a Parquet file; None for a column of nulls.
+    """Return the kinds of ids and times in a Parquet file by role; None for a column of nulls.
 
     `types` are Arrow types by column, `roles` columns by role. A type that a role does not allow raises InputError.
     """
@@ -171,14 +175,17 @@ def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) ->
 
 
 def _find_common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
-    """Return the kind of each role; `kinds` are the URL and the kinds of the roles `_VARYING_ROLES` of each file."""
+    """Return the kind of each role; `kinds` are the URL and the kinds, of `_VARYING_ROLES` at least, of each file.
+
+    Raises as `common_time_kind` does.
+    """
     common = {"user": tables.common_id_kind, "item": tables.common_id_kind, "time": common_time_kind}
     kind_of = {role: common[role]([(url, file_kinds[role]) for url, file_kinds in kinds]) for role in common}
     return {role: kind_of.get(role) or _FIXED_KINDS[role] for role in roles}
 
 
 def _copy(batch: Batch, folder: Store, reading: Reading, max_bytes: int) -> list[_CopiedFile]:
-    """Task: copy CSV files to Parquet files of at most about `max_bytes` in memory; return the copies.
+    """Task: copy the rows of CSV files to Parquet files of about `max_bytes` in memory each; return the copies.
 
     Copies that an earlier run of the task wrote are returned as they are. `folder` is that of the stage.
     """
@@ -216,7 +223,7 @@ def _parse_text(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], d
 
 
 def _cast_events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
-    """Return an Arrow table of columns by role, each cast to its kind; an event without a value raises InputError."""
+    """Return an Arrow table of columns by role, each cast to its kind; a missing value, but for market, is refused."""
     arrays = {role: _cast_column(role, array, kinds[role], roles, url) for role, array in columns.items()}
     missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
     if n_incomplete := pc.sum(missing).as_py():
@@ -231,7 +238,10 @@ def _is_missing(array: Any) -> Any:
 
 
 def _cast_column(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str) -> Any:
-    """Return the Arrow column of a role cast to a kind; a value that is not allowed raises InputError."""
+    """Return the Arrow column of a role cast to a kind; a value that is not allowed raises InputError.
+
+    Weights and goals have one kind each, whatever `kind` is. `roles` are columns by role, for messages.
+    """
     if role in _ID_ROLES:
         ids = tables.cast_ids(array, kind, _ID_ROLES[role], url)
         return ids.fill_null("") if role == "market" else ids  # "" is none
@@ -247,7 +257,10 @@ def _cast_column(role: str, array: Any, kind: str, roles: Mapping[str, str], url
 
 
 def _cast_numbers(array: Any, role: str, column: str, url: str) -> Any:
-    """Return an Arrow column of numbers or truth values, or of text of these, as float64; NaN becomes null."""
+    """Return an Arrow column of numbers or truth values, or of text of these, as float64; NaN becomes null.
+
+    Other values raise InputError.
+    """
     if tables.is_text(array.type):
         array = pc.utf8_trim_whitespace(array)
         for word, number in _TRUTH_VALUES.items():
@@ -279,7 +292,7 @@ def _frame_of(part: EventBatch, kinds: Mapping[str, str], reading: Reading, type
 
 
 def find_latest(part: EventBatch, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
-    """Task: return the latest time of a part, and the number of its times before `earlier`.
+    """Task: return the latest time of a batch of events, and the number of its times before `earlier`.
 
     `kind` is the kind of times. The latest time is None without events; the number is 0 if `earlier` is None.
     """
@@ -312,7 +325,9 @@ def find_time_kind(arrow_type: Any, url: str) -> str | None:
 
 
 def common_time_kind(kinds: Iterable[tuple[str, str | None]]) -> str:
-    """Return the kind that times of several files have in common; `kinds` are the URL and the kind of each file.
+    """Return the kind that times of several files have in common: `INTEGER_TIMES` if no file has a kind.
+
+    `kinds` are the URL and the kind of each file, None for a column of nulls.
 
     Raises
     ------
@@ -374,7 +389,10 @@ def cast_times(array: Any, kind: str, url: str) -> Any:
 
 
 def _parse_timestamps(texts: Any, url: str) -> Any:
-    """Return an Arrow array of ISO 8601 text as timestamps in nanoseconds; a time without a zone is UTC."""
+    """Return an Arrow array of ISO 8601 text as timestamps in nanoseconds; a time without a zone is UTC.
+
+    Other text raises InputError.
+    """
     try:
         times = pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True).dt.as_unit("ns")
     except ValueError as error:
@@ -390,10 +408,9 @@ def _parse_timestamps(texts: Any, url: str) -> Any:
 
 
 def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
-    """Return a setting of `sessions` that is a duration as a number in the unit of times; None if it is not set.
+    """Return the duration that is the setting `name` of sessions, "gap" or "half_life"; None if it is not set.
 
-    The unit is nanoseconds if times are points in time. `name` is the name of the setting; `kinds` are the kinds of
-    the columns.
+    It is in the unit of times, which is nanoseconds if times are points in time. `kinds` are kinds of columns by role.
 
     Raises
     ------

@@ -1,4 +1,8 @@
-"""Builds a graph from an edge list on the cluster: numbers the nodes and writes their edges as rows."""
+"""Builds a graph from an edge list on the cluster: numbers the nodes and writes their edges as rows.
+
+A row has the edges that leave a node, or those to nodes of one type. Part k of n has the rows of the nodes k, k + n,
+and on. For walks, a graph is divided into partitions in the same way; each has one or more parts.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +54,7 @@ class StoredGraph:
     folder
         Folder of the graph.
     names
-        Names of all nodes, in ranges.
+        Files of the names of all nodes, in ranges: node i is the i-th name.
     name_bytes
         Bytes that all names take in memory.
     rows
@@ -107,10 +111,10 @@ def build_graph(
     Raises
     ------
     InputError
-        If the files cannot be read as edges or have none; if a node has two types or its edges weigh too much, or nodes
-        have too many types.
+        If the files cannot be read as edges or have none; if a node has two types or its edges weigh too much, or there
+        are too many nodes or types.
     ParameterError
-        If nodes of Parquet alone are to be strings.
+        If `edges.strings` is set and all files are Parquet.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -131,7 +135,7 @@ def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
     Raises
     ------
     StoreError
-        If an entry of the manifest is missing or of another type.
+        If an entry of the manifest is missing or of another type, or does not go with the number of nodes.
     """
     url = f"{folder.url}/{MANIFEST}"
     match manifest:
@@ -149,7 +153,10 @@ def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
 
 
 def _check_types(types: Any, url: str) -> dict[str, int]:
-    """Return the number of nodes of each type, sorted by type, from the entry `types` of a manifest; refuse another."""
+    """Return the number of nodes of each type, sorted by type, from the entry `types` of the manifest at `url`.
+
+    Another value raises StoreError.
+    """
     counts = types.values() if isinstance(types, dict) else [None]
     if len(counts) > numbering.MAX_TYPES or not all(isinstance(count, int) and count > 0 for count in counts):
         raise refused(url, f"holds no types of nodes: {shown(types)}")
@@ -195,7 +202,7 @@ def _write_rows(
 ) -> list[StoredEdges]:
     """Write the edges of all pieces as rows, sorted by source and target; return the parts of the rows.
 
-    `names` are the ranges of the graph's nodes, `types` the types of nodes.
+    `names` are the ranges of the graph's nodes, `types` the types of nodes. Too many nodes raise InputError.
     """
     n_nodes = sum(part.size for part in names)
     if n_nodes >= _MAX_NODES:
@@ -211,13 +218,15 @@ def _write_rows(
 def choose_n_partitions(graph: StoredGraph, requested: int | None, client: Client) -> int:
     """Return the number of partitions into which a graph is divided for walks: 1 if each worker holds all of it.
 
+    It is a power of two.
+
     Parameters
     ----------
     graph
         The graph.
     requested
-        The number that the user wants. None: as few as the workers' memory allows; if more than one, at least the
-        number of threads.
+        The number that the user wants, a power of two. None: as few as the workers' memory allows; if more than one, at
+        least the number of the cluster's threads, as far as the graph has parts.
     client
         The cluster.
 

@@ -2,14 +2,14 @@
 
     blocks/<key>/<attempt>/<i>/   a piece of a block: its sorted nodes, `names-<k>.parquet`, with their types, if any;
                                   `codes` (n, 2) int32, the indices of source and target among them; `weights` (n, 1)
-                                  float64
+                                  float64, if any
     names/<r>/<attempt>/          a range of all sorted nodes; `ranks` (n, 1) int32, the indices in it of each piece's
                                   nodes, in parts by piece; `types` (n, 1) uint8, if any
 
 A node's number is its rank among all sorted nodes, so it does not depend on how files are cut. Nodes between two
 splitters are sorted by one task (a sample sort): no task holds all of them.
 
-A type of nodes is stored as its code, the index among all types, sorted.
+A type of nodes is text in `blocks`, and its code in `names`: the index among the types of all nodes, sorted.
 """
 
 from bisect import bisect_left, bisect_right
@@ -45,12 +45,12 @@ _TYPES_SHOWN = 3  # most types that a message names
 
 
 class Names(NamedTuple):
-    """Files of distinct, sorted nodes.
+    """The file of a range of all nodes, distinct and sorted.
 
     Parameters
     ----------
     path
-        Folder, below that of the graph.
+        Folder of the range, below that of the graph.
     size
         Number of nodes.
     """
@@ -84,7 +84,7 @@ class EdgePiece(NamedTuple):
 
 
 class NameRange(NamedTuple):
-    """The range of nodes from `low` on and below `high`, where None is no limit.
+    """The range of nodes from `low` on to those below `high`, where None is no limit.
 
     `files` has for each piece its folder, and the numbers of its files that may hold nodes of the range.
     """
@@ -112,6 +112,11 @@ def encode_block(block: TextBlock, folder: Store, edges: EdgeList, kind: str) ->
     -------
     dict
         Manifest of the block, which `parse_pieces` reads.
+
+    Raises
+    ------
+    InputError
+        As `read_edges`, or if nodes have too many types, or a node has two.
     """
     task = folder / "blocks" / block.key
     return run_once(task, task.read_manifest, partial(_encode, block, folder, edges, kind))
@@ -131,7 +136,7 @@ def _encode(block: TextBlock, folder: Store, edges: EdgeList, kind: str, attempt
 
 
 def parse_pieces(manifest: Mapping[str, Any]) -> list[EdgePiece]:
-    """Return the pieces of edges that a block's manifest describes."""
+    """Return the pieces of edges that a manifest of `encode_block` describes."""
     return [EdgePiece(p["path"], p["names"], p["first"], p["edges"], p.get("types", [])) for p in manifest["pieces"]]
 
 
@@ -211,7 +216,10 @@ def _find_files(first: list[Any], low: Name | None, high: Name | None) -> range:
 
 
 class MergedRange(NamedTuple):
-    """The distinct nodes of a range: their file, the bytes of their names in memory, and the nodes of each type."""
+    """The distinct nodes of a range: their file, the bytes of their names in memory, and their number by code of type.
+
+    `type_counts` is empty without types.
+    """
 
     names: Names
     size: int
@@ -253,9 +261,9 @@ def merge_range(folder: Store, number: int, limits: NameRange, types: Sequence[s
 
 
 def _read_between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
-    """Return the nodes of the file `number` of a piece that are in a range, and the codes of their types.
+    """Return the nodes of the file `number` of a piece from `limits.low` on and below `limits.high`, and types' codes.
 
-    The nodes are an Arrow array, the codes have the shape (nodes,), or (0,) without types.
+    `folder` is the piece's. The nodes are an Arrow array; the codes have the shape (nodes,), or (0,) without types.
     """
     table = read_table(folder, _file_name(number), [_COLUMN, _TYPE] if types else [_COLUMN])
     names = table.column(_COLUMN).combine_chunks()
@@ -284,13 +292,13 @@ def read_names(folder: Store, names: Sequence[Names]) -> Any:
 
 
 def read_name_ranges(folder: Store, names: Sequence[Names]) -> Iterator[Any]:
-    """Yield the nodes of each range as an Arrow array; raises as `read_names` does."""
+    """Yield the nodes of each range as an Arrow array; arguments and errors are as for `read_names`."""
     for part in names:
         yield read_column(folder / part.path, _file_name(0), _COLUMN)
 
 
 def read_type_ranges(folder: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
-    """Yield the codes of the types of the nodes of each range, shape (nodes,); raises as `read_names` does."""
+    """Yield the codes of the types of the nodes of each range, shape (nodes,); arguments and errors as `read_names`."""
     for part in names:
         yield read_part(folder / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
 
@@ -298,7 +306,7 @@ def read_type_ranges(folder: Store, names: Sequence[Names]) -> Iterator[UInt8Arr
 def read_types(folder: Store, names: Sequence[Names]) -> UInt8Array:
     """Task: return the codes of the types of all nodes, shape (nodes,), in memory that workers of one host share.
 
-    Raises as `read_names` does.
+    Arguments and errors are as for `read_names`.
     """
     return share(np.concatenate(list(read_type_ranges(folder, names))))
 
@@ -381,7 +389,7 @@ def sort_types(types: Iterable[str]) -> list[str]:
 
 
 def encode_types(names: Any, types: Sequence[str]) -> UInt8Array:
-    """Return the code of each type in an Arrow array, which is its index in `types`, shape (names,)."""
+    """Return the code of each type in the Arrow array `names`: its index in `types`, shape (names,)."""
     codes = pc.index_in(names, value_set=pa.array(types, names.type))
     return np.asarray(codes.to_numpy(), np.uint8)
 

@@ -1,13 +1,14 @@
 """Sessions of events as Parquet files of lists: sentences whose words are items (item2vec).
 
-    sessions/<identity>/ended-<i>.parquet     lists of items: sessions that ended in this part, or in none before
+    sessions/<identity>/ended-<i>.parquet     lists of items: the sessions that have ended by the end of this part
                         open-<i>.parquet      the sessions that are open at its end, for training if no part follows
                         carried-<i>.parquet   the events of these, which the next part goes on from
                         ended-markets.parquet, open-markets.parquet   how often items are in markets, in sessions that
                                               ended or are open, if events name these
 
-The folder of a part is named by its files and by the events carried over to it. So a part is written again if one of
-its files changed, and later parts only if the events carried over to them changed.
+A part of the events is all files or, with `per`, one file or folder. Its folder is named by its files, the settings and
+the events carried over to it. So a part is written again if one of its files changed, and later parts only if the
+events carried over to them changed.
 
 Dask's dataframes bring the events of a user together from all files of a part. A task then cuts the events of several
 users. With `per`, parts are read in their order, each once: the events of sessions that are open at the end of a part
@@ -86,12 +87,12 @@ class EventPart:
     files
         The files in the folder, without the manifest.
     events, late
-        Number of events, with those carried over to the part; number of events earlier than the latest event of the
-        parts before.
+        Number of events, with those carried over to the part; number of the part's own events that are earlier than the
+        latest event of the parts before.
     latest
         Time of the latest event of this and all earlier parts, a number as text; "" if no time was read.
     kinds
-        Type of each column, in the order of `EventTable.kinds`.
+        Kind of each column, in the order of `EventTable.kinds`.
     """
 
     folder: Store
@@ -146,7 +147,8 @@ def read_event_part(folder: Store) -> EventPart | None:
 def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
     """Yield Arrow tables of how often each item is in each market, in the sessions that `sources` hold.
 
-    The columns are those of `vocabulary.markets`. Parts whose events name no markets have no table.
+    `work` is the work directory; other files among `sources` than `write_sessions` returns are passed over. The columns
+    are those of `vocabulary.markets`. Parts whose events name no markets have no table.
 
     Raises
     ------
@@ -173,8 +175,8 @@ def write_sessions(
 ) -> list[Source]:
     """Cut the events of each user into sessions, and write these as lists, unless they were written before.
 
-    Workers keep a part of the events in memory and the others on their disks; all events of a user must fit into
-    memory. An interrupted part starts over, since grouping events is most of the work.
+    Workers keep some of the events in memory and the others on their disks; all events of a user in a part must fit
+    into memory. An interrupted part starts over, since grouping events is most of the work.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ def write_sessions(
     InputError
         If files cannot be read, a column is missing, has another type or missing values, or there is no session.
     ParameterError
-        If a duration is none or has no unit, or goals are asked for with windows that shrink.
+        As `parse_duration`, or if goals are asked for with windows that shrink.
     DamageError
         If the events that an earlier part carries over are damaged.
     MissingExtraError
@@ -275,7 +277,7 @@ class _Writer:
         self.listener(Progress(_STAGE, len(parts), len(parts), "parts", message=message))
 
     def _write_part(self, files: Sequence[Source], previous: EventPart | None, stage: OpenStage) -> EventPart:
-        """Write the sessions of the events in `files` and of the events that `previous`, if any, carries over."""
+        """Write and return the part of the events in `files` and of those that `previous`, if any, carries over."""
         client, carried = self.client(), [] if previous is None else previous.files_with_role(CARRIED)
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_MEMORY_RATIO * size / self.resources.block_bytes))
@@ -304,7 +306,7 @@ class _Writer:
         return part
 
     def _find_cut(self, table: EventTable, previous: EventPart | None, stage: OpenStage) -> tuple[Cut, int]:
-        """Return the rules by which sessions are cut, and the number of late events.
+        """Return the rules by which sessions are cut, and the number of late events, as in `EventPart`.
 
         Times are read only where the time of the latest event matters.
         """
@@ -336,14 +338,14 @@ def _read_carried(name: str, folder: Store, types: dict[str, Any]) -> Any:
 def _write_users(
     events: Any, folder: Store, number: int, sessions: Sessions, cut: Cut, column: str
 ) -> tuple[tuple[int, list[File]], dict[str, Any]]:
-    """Task: write the sessions of a pandas dataframe of events.
+    """Task: write the sessions of a pandas dataframe of events, in files named by `number`.
 
     Returns
     -------
     outputs
         The number of events, and the files written.
     counts
-        For the roles ENDED and OPEN, an Arrow table of how often each item is in each market.
+        By the roles ENDED and OPEN, an Arrow table of how often each item is in each market.
     """
     ended, still_open = split_ended(events, sessions, cut)
     tables, counts = dict[str, Any](), dict[str, Any]()
@@ -358,9 +360,9 @@ def _write_users(
 
 
 def _write_markets(counts: Sequence[Any], role: str, folder: Store) -> Any:
-    """Return a Delayed that adds up tables of counts and writes how often items are in markets, for one role.
+    """Return a Delayed of `_write_counts`, of how often items are in markets in sessions of a role, ENDED or OPEN.
 
-    `counts` are Delayeds of the second output of `_write_users`.
+    `counts` are Delayeds of the second output of `_write_users`, whose tables are added up.
     """
     delayed = needed("dask", EXTRA).delayed
     join, tables = delayed(add_up, pure=False), [by_role[role] for by_role in counts]
@@ -370,5 +372,8 @@ def _write_markets(counts: Sequence[Any], role: str, folder: Store) -> Any:
 
 
 def _write_counts(counts: Any, folder: Store, role: str) -> tuple[int, list[File]]:
-    """Task: write how often items are in markets; return 0 events, and the file, none for an empty table."""
+    """Task: write how often items are in markets, with a value of MARKETS as `role`; return 0 events, and the file.
+
+    An empty table is not written.
+    """
     return 0, [File.write(folder, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []

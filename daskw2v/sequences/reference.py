@@ -19,11 +19,11 @@ def step_probabilities(
     Parameters
     ----------
     graph
-        The graph.
+        The graph, of nodes without types.
     node, previous
         Current node of the walk, and the one before it; None at the start.
     p, q
-        Settings of `Walks`: a step back has the bias 1/p, a step to no neighbour of the previous node 1/q.
+        Settings of `Walks`: a step back has the bias 1/p, a step to a node without an edge from the previous one 1/q.
     """
     mass = _edge_weights(graph, node)
     if previous is not None:
@@ -56,13 +56,13 @@ def metapath_walk(
     edges
         Weight of the edge to each neighbour of a node.
     types
-        Type of each node.
+        Type of each node, by its number.
     metapath
         Types of the nodes of a walk, of which the last is the first.
     length
         Greatest number of nodes of the walk.
     key
-        Key of the random numbers of all walks.
+        Key of the random numbers of all walks of one number, as in `StepRule`.
     first
         First node.
     """

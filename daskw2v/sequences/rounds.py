@@ -1,16 +1,17 @@
 """Walks that travel through the partitions of a graph, in rounds.
 
     partitions/<n>/<p>/<attempt>/            rows of partition p of n, in files that are read fast: `starts` int64,
-                                             `targets` int32, `weights` float64 if not all are 1, and `types` uint8 of
-                                             its nodes if they have types
+                                             `targets` int32, `weights` float64, empty if all are 1, and `types` uint8
+                                             of its nodes if they have types
     rounds/<n>/<number>/<round>/<p>/<attempt>/   of the walkers that were in partition p: `trail/<k>` (steps, 3) int32,
                                              their steps, in parts by group of files; `walkers/<k>` (walkers, ...)
                                              int32, in parts by the partition they go to; `rows/<k>` (n, 2) int32,
                                              nodes and degrees of rows that they bring, and `targets/<k>` (edges, 1)
 
-In a round each partition is read by one task, which lets the walkers there step until they leave, a group of them
-after the other. The next round reads their files. Walkers are deleted after the next round; trails after they were
-written as walks, in the order of walks, with the names of nodes. A finished task is not run again.
+A walker is the state of a walk, see `steps`. In a round each partition is read by one task, which lets the walkers
+there step until they leave, some of them after the others. The next round reads their files. Walkers are deleted after
+the next round; trails after they were written as walks, in the order of walks, with the names of nodes. A group is the
+files of walks that one task writes. A finished task is not run again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +81,7 @@ class WalkFiles(NamedTuple):
 
     @property
     def keys(self) -> list[tuple[int, int]]:
-        """For each file, in order: the first number of its walks, and the part of their nodes."""
+        """For each file, in order: the first number of its walks, and the part of their first nodes, in 0..n-1."""
         return [(number, part) for number in range(0, self.walks.number, self.numbers) for part in range(self.n)]
 
     def numbers_from(self, number: int) -> range:
@@ -88,7 +89,7 @@ class WalkFiles(NamedTuple):
         return range(number, min(number + self.numbers, self.walks.number))
 
     def name(self, number: int, part: int) -> str:
-        """Return the name of the file with the walks of `number` from the nodes of a part; `number` is its first."""
+        """Return the name of the file of a pair in `keys`: the first number of its walks, and the part of the nodes."""
         return f"part-{number // self.numbers * self.n + part:06d}.parquet"
 
     def start(self, number: int) -> np.uint64:
@@ -104,7 +105,7 @@ class StoredPartition(NamedTuple):
 
 
 class NumberedWalks(NamedTuple):
-    """The walks of one number, one from each node, through the partitions of a graph."""
+    """The walks of one number, one from each node where walks begin, through the partitions of a graph."""
 
     files: WalkFiles
     number: int
@@ -256,12 +257,12 @@ def _load_partition(journey: NumberedWalks, number: int) -> Partition:
 
 
 def _read_array(journey: NumberedWalks, number: int, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of partition `number`, of one dimension."""
+    """Return the array `name` of partition `number`, of one dimension."""
     return read_part(journey.files.folder / journey.parts[number].path, name, 1, 0, dtype, 1)[:, 0]
 
 
 def _start_walkers(journey: NumberedWalks, number: int) -> Iterator[tuple[Int32Array, BroughtRows]]:
-    """Yield new walkers at the nodes of partition `number`, and no rows with them."""
+    """Yield new walkers at the nodes of partition `number` where walks begin, and no rows with them."""
     files, no_rows = journey.files, _index_rows(np.empty((0, 2), np.int32), np.empty((0, 1), np.int32))
     nodes = range(number, files.graph.n_nodes, journey.n)
     types = _read_array(journey, number, "types", np.uint8) if files.graph.types else None
@@ -342,7 +343,7 @@ def _write_brought(folder: Store, name: str, part: Partition, leaving: Int32Arra
 
 
 def write_group(journeys: Sequence[tuple[NumberedWalks, Sequence[RoundOutput]]], group: int) -> None:
-    """Task: write the Parquet files of a group.
+    """Task: write the Parquet files of the group with the number `group`.
 
     `journeys` are walks, with the outputs of their rounds: of one number, or of several numbers that share a file.
     """
@@ -399,7 +400,7 @@ def _select_first_nodes(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[I
 def _take_items(ranges: Iterator[Any], nodes: Int32Array) -> Iterator[Any]:
     """Yield the items of `nodes`, range by range; only one range is in memory at a time.
 
-    `ranges` yields arrays of an item for each node of a range; `nodes` are ascending numbers of nodes.
+    `ranges` yields arrays of an item for each node of a range, of NumPy or Arrow; `nodes` are ascending numbers.
     """
     base = 0
     for items in ranges:

@@ -1,12 +1,13 @@
 """Tasks that sort edges, first into parts by source, then within parts; and the graph in memory.
 
-    dealt/<i>/<attempt>/   edges of a piece as numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n,)
-                           float64, and `types` (n,) uint8 of targets, if any
+    dealt/<i>/<attempt>/   edges of a piece as numbers, in parts by source: `pairs` (n, 2) int32, `weights` (n, 1)
+                           float64, and `types` (n, 1) uint8 of targets, if any
     rows/<k>/<attempt>/    Zarr group, the rows of every n_parts-th node from k on: their `degrees` int64, and the
                            `targets` int32 and `weights` float64 of their edges (without weights if all are 1)
 
 A task holds one piece or one part. Nodes with consecutive numbers, which may all be hubs, are in different parts. A
-node has a row for each type of targets, one after the other; where nodes have no types, it has one.
+node has a row for each type of targets, one after the other; where nodes have no types, it has one. So the rows of node
+i begin at i times the number of types.
 """
 
 from collections.abc import Sequence
@@ -68,9 +69,9 @@ class StoredEdges(NamedTuple):
 
 
 def distribute_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
-    """Task: write the edges of a piece in parts by source; return their path below the graph's folder.
+    """Task: write the edges of a piece in parts by source, in both directions unless the graph is directed.
 
-    `number`, `piece`, `n_pieces` and `names` are as in `read_piece`.
+    Returns the files' path below the graph's folder. Arguments are as in `read_piece`; `names` are its `ranges`.
     """
     pairs, types, weights = read_piece(layout, number, piece, n_pieces, names)
     if not layout.directed:
@@ -93,7 +94,8 @@ def distribute_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_piece
 def write_rows(layout: GraphLayout, part: int, edge_paths: Sequence[str]) -> StoredEdges:
     """Task: write a part of the rows; parallel edges become one with the sum of their weights.
 
-    `edge_paths` are what `distribute_piece` returned for all pieces.
+    `edge_paths` are what `distribute_piece` returned for all pieces. Weights in a row that add up to more than
+    MAX_NODE_WEIGHT raise InputError.
     """
 
     def read(name: str, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
@@ -131,7 +133,10 @@ def write_rows(layout: GraphLayout, part: int, edge_paths: Sequence[str]) -> Sto
 
 
 def _check_sums(rows: Int64Array, weights: Float64Array) -> None:
-    """Refuse weights whose sum in a row is so large that walks, which multiply it by biases, would overflow."""
+    """Raise an InputError for edges' weights that add up, in one of `rows`, to so much that walks would overflow.
+
+    `rows` has the row of each edge, ascending.
+    """
     with np.errstate(over="ignore"):
         if len(weights) and weights.sum() > MAX_NODE_WEIGHT and np.bincount(rows, weights).max() > MAX_NODE_WEIGHT:
             problem = f"The weights of a node's edges add up to more than {MAX_NODE_WEIGHT:g}."
@@ -144,7 +149,7 @@ def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:
 
 
 def load_graph(folder: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
-    """Task: return a graph in memory that workers of one host share; arguments and errors are as for `load_rows`."""
+    """Task: return all of a graph in memory that workers of one host share; arguments and errors as for `load_rows`."""
     graph = load_rows(folder, n_nodes, n_nodes, rows, n_types)
     return GraphRows(share(graph.starts), share(graph.targets), share(graph.weights))
 
@@ -170,7 +175,7 @@ def load_rows(folder: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdg
     DamageError
         If a part is missing or damaged.
     StoreError
-        If a part is not of this graph, or there is no room for it.
+        If a part holds what is no part of this graph, or memory has no room for the rows.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
     check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, folder.url)

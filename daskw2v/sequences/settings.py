@@ -32,7 +32,8 @@ class EdgeList(Settings):
     text files have no header: spaces or tabs separate the columns source, target and, as far as they are set, weight,
     source type and target type. Lines that begin with # or % are comments; further columns are ignored.
 
-    Nodes are integers if they are in all columns and files, or else the text of what is written.
+    Nodes are integers if they are in all columns and files. If one column of any file has strings, all nodes are
+    strings, as written. Columns of CSV and other text count as integers, and with `strings` as strings.
 
     A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
     are at most 64. Walks along a metapath read them, and other walks refuse them.
@@ -86,7 +87,7 @@ class EdgeList(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """The settings that change the graph, by name. Types came later: graphs without them keep their names."""
+        """The settings that change the graph, by name, of types only those that are set."""
         return {name: value for name, value in asdict(self).items() if name not in _TYPES or value is not None}
 
 
@@ -140,7 +141,7 @@ class Walks(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """The settings that change the walks, by name. The metapath came later: walks without one keep their names."""
+        """The settings that change the walks, by name; the metapath only if it is set."""
         left_out = ("partitions",) if self.metapath else ("partitions", "metapath")
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 

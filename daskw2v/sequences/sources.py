@@ -52,7 +52,7 @@ class Events(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
-        """Cut events into sessions, and return their files; raises as `write_sessions` does."""
+        """Return the files of the sessions, which are written unless they exist; raises as `write_sessions` does."""
         return write_sessions(self.inputs, work, self.sessions, params, resources, client, listener)
 
 
@@ -97,7 +97,10 @@ class Graph(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
-        """Walk on the graph, and return the files of the walks; raises as `write_walks` does."""
+        """Return the files of the walks, which are written unless they exist; raises as `write_walks` does.
+
+        The cluster is always connected and checked.
+        """
         urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
         paths = [url.removeprefix(f"{work.url}/") for url in urls]
         return [describe_parquet(work, path, work.size(path) or 0) for path in paths]

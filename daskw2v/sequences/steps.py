@@ -102,7 +102,7 @@ def encode_metapath(walks: Walks, types: Mapping[str, int]) -> Metapath:
 
 @inline
 def find_row(path: Any, node: Any, index: Any) -> Any:
-    """Return the row of a node with its edges to nodes of the type that node `index` of a walk has."""
+    """Return the row of a node with its edges to nodes of the type that node `index`, from 0, of a walk has."""
     return node * path.n_types + path.types[index]
 
 
@@ -129,7 +129,7 @@ def _edge_weight(graph: GraphRows, row: int, edge: int) -> float:
 
 @exact
 def _find_edge_at(graph: GraphRows, row: int, weight: float) -> int:
-    """Return the index of the edge of a row at a cumulative weight in 0..total."""
+    """Return the index in the graph of the edge of a row at a cumulative weight in 0..total."""
     begin, end = graph.starts[row], graph.starts[row + 1]
     if not len(graph.weights):
         return min(begin + np.int64(weight), end - 1)
@@ -145,7 +145,7 @@ def _find_edge_at(graph: GraphRows, row: int, weight: float) -> int:
 
 @exact
 def find_edge(graph: GraphRows, row: int, target: int) -> int:
-    """Return the index of a row's edge to a node, or -1 if the row has none."""
+    """Return the index in the graph of a row's edge to a node, or -1 if the row has none."""
     begin, end = graph.starts[row], graph.starts[row + 1]
     while begin < end:
         middle = (begin + end) // 2
@@ -288,7 +288,7 @@ def walk(graph: GraphRows, first: Int32Array, rule: StepRule, walks: Int32Array,
     rule
         The rule by which steps are drawn.
     walks
-        Output: the nodes of each walk, shape (n, longest walk).
+        Output: the nodes of each walk, shape (n, longest walk); nothing is written behind its end.
     lengths
         Output: number of nodes in each walk, shape (n,). A walk ends early at a node without edges to the next type.
     """
@@ -314,7 +314,8 @@ def walk(graph: GraphRows, first: Int32Array, rule: StepRule, walks: Int32Array,
 def shuffle_part(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> Int32Array:
     """Return the nodes of a part in random order, by the random numbers of `key`, shape (nodes of the part,).
 
-    All parts, one after the other, are a random order of all nodes.
+    The same random number decides in which part a node is. All parts, one after the other, are a random order of all
+    nodes.
     """
     nodes, draws = _draw_part(n_nodes, key, part, n_parts)
     return np.asarray(nodes[np.argsort(draws)])

@@ -28,7 +28,9 @@ ArrowColumns = dict[str, Any]  # Arrow arrays by the names of their columns
 def read_columns(
     block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[ArrowColumns]:
-    """Yield batches of a block's rows. `options` are options for fsspec, and `timeout` is in seconds.
+    """Yield batches of a block's rows: Arrow arrays by the names of columns, which are `names`.
+
+    `options` are options for fsspec, and `timeout` is in seconds.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def is_text(arrow_type: Any) -> bool:
 
 
 def find_id_kind(arrow_type: Any, url: str, subject: str) -> str | None:
-    """Return the kind of ids in a column: `INTEGER`, `UNSIGNED` or `STRING`; None if the column's type is null.
+    """Return the kind of ids in a column: `INTEGER`, also of floats, `UNSIGNED` or `STRING`; None if its type is null.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def common_id_kind(kinds: Iterable[tuple[str, str | None]]) -> str:
     """Return the kind that ids of several columns have in common; `kinds` are the URL and the kind of each column.
 
     Ids are integers where all columns are; whole numbers of float64 are, too, as pandas makes them of integers with
-    missing values. If one column is text, all ids are text as it is written: 7 is "7".
+    missing values. If one column is text, or none has a kind, all ids are text as it is written: 7 is "7".
     """
     distinct = {kind for _, kind in kinds}
     return next((kind for kind in (STRING, UNSIGNED, INTEGER) if kind in distinct), STRING)

@@ -77,10 +77,13 @@ def write_walks(
 
     Raises
     ------
-    InputError, ClusterError, MissingExtraError
+    InputError, MissingExtraError
         As `build_graph` does.
+    ClusterError
+        As `choose_n_partitions` does.
     ParameterError
-        If there is a metapath, but edges have no types, or no node has one of its types; or types, but no metapath.
+        As both do; or if there is a metapath, but edges have no types, or no node has one of its types; or types, but
+        no metapath.
     """
     check_types(edges, walks)
     with listening(listener) as listen:
@@ -105,7 +108,7 @@ def _read_manifest(folder: Store) -> dict[str, Any] | None:
 
 
 def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
-    """Write the files of walks that are missing; return the settings and the graph of the walks."""
+    """Write the files of walks that are missing, and the manifest; return the manifest without its files."""
     files, sizes = files._replace(folder=stage.folder), stage.folder.sizes()
     recorded = (stage.folder.read_manifest() or {"files": {}})["files"]
     finished = {name for name, size in sizes.items() if recorded.get(name, size) == size}
@@ -132,7 +135,7 @@ def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client
 
 
 def _fill_file(files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None) -> None:
-    """Task: write a file of walks: from the nodes of a part, of the number `first` and further numbers of the file.
+    """Task: write a file of walks: from the nodes of a part, of all numbers of the file, whose first is `first`.
 
     `names` are all nodes' names, an Arrow array; `types` are the codes of their types, None without types.
     """
@@ -179,9 +182,9 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
 
 
 def find_graph(work: Store, name: str) -> Iterator[str]:
-    """Yield the path of the graph that a file of walks was made of, if `name` is the path of such a file.
+    """Yield the path of the graph that a file of walks was made of; nothing if `name` is not the path of such a file.
 
-    Both paths are relative to the work directory.
+    Both paths are relative to the work directory `work`.
     """
     folder = LAYOUT.unused_part(name)
     manifest = None if folder is None else (work / folder).read_manifest()

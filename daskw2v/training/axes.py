@@ -35,7 +35,7 @@ def check_plug_ins(client: Client, params: Params, resources: Resources) -> None
 
 
 def _find_problem(plug_ins: Mapping[str, str]) -> str | None:
-    """Return why this process cannot load plug-ins, by field, or None. Dask would log a raised error."""
+    """Return why this process cannot load `plug_ins`, names by field; None if it can. Dask would log a raised error."""
     try:
         for field, name in plug_ins.items():
             AXES[field].find(name)

@@ -1,8 +1,8 @@
-"""Strategy "auto": the strategy with the fastest forecast of all that fit into memory, chosen once for a run.
+"""Strategy "auto": the strategy with the fastest forecast of those that fit into memory (`choose`), chosen once a run.
 
-The choice depends on Params, text and workers. It is kept in the work directory under the name that the run would have
-with "auto" as its strategy, for as long as the run's version or its checkpoints exist: the same call, on any cluster,
-continues with it or finds its model. A run is named by the chosen strategy.
+The choice depends on Params, text and workers. It is stored in the work directory under the name that the run would
+have with "auto" as its strategy, and holds for as long as the run's version or its folder exists: the same call, on any
+cluster, continues with it or finds its model. A run is named by the chosen strategy.
 """
 
 import math
@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The strategy and its settings, and their seconds, as text."""
+        """The strategy and its settings as text, with its seconds, or that it has no forecast or does not fit."""
         if not self.fits:
             return f"{self}, which does not fit into memory"
         return f"{self}, no forecast" if self.forecast is None else f"{self}, {self.seconds:,.0f} s"
@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
 
 
 def list_candidates(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
-    """Return the candidates that "auto" chooses from for a text on these kinds of workers, the plainest first."""
+    """Return the candidates that "auto" chooses from, strategy by strategy, the plainest of each first."""
     largest = max(kinds, key=lambda kind: kind.threads)
     return [
         make_candidate(named.replace(**values), resources, text, kinds)
@@ -70,7 +70,7 @@ def list_candidates(params: Params, resources: Resources, text: Text, kinds: Seq
 
 
 def make_candidate(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Candidate:
-    """Return the candidate for Params that name a strategy, on these kinds of workers."""
+    """Return the candidate for Params that name a strategy; it fits if it fits into the memory of all `kinds`."""
     works = {kind: make_work(params, resources, text, kind) for kind in kinds}
     constants, seconds = find_constants(params, resources.device.name), None
     if constants is not None:
@@ -86,12 +86,13 @@ def slowest_kind(kinds: Sequence[Workers]) -> Workers:
 def choose(ways: list[Candidate], kinds: Sequence[Workers]) -> tuple[Candidate, str]:
     """Return the candidate that "auto" chooses, and the reason as text.
 
-    The first candidate is chosen where it fits into memory and no other is a fifth faster. Where none fits, the last
-    one is chosen, which has most parts: the check of memory then names it.
+    The first candidate is chosen if it fits into memory and has no forecast or no other saves a fifth of its time; else
+    the fastest that fits. Where none fits, the last one is chosen, which has most parts: the check of memory then
+    names it.
 
     On a single worker the first candidate is chosen if it fits, as nothing is to be divided between workers. But
-    threads of a processor that train one replica overwrite each other's rows: for several threads, a strategy is chosen
-    that gives the bits of one thread.
+    threads of a processor that train one replica overwrite each other's rows: for several threads, the fastest strategy
+    is chosen that gives the bits of one thread, if one fits.
     """
     plain, fitting, worker = ways[0], [way for way in ways if way.fits], slowest_kind(kinds)
     if worker.n == 1 and plain.fits:
@@ -113,7 +114,7 @@ def choose(ways: list[Candidate], kinds: Sequence[Workers]) -> tuple[Candidate, 
 
 
 def _best_by_strategy(ways: list[Candidate]) -> Iterator[Candidate]:
-    """Yield the best candidate of each strategy: the fastest that fits into memory."""
+    """Yield the best candidate of each strategy: the fastest that fits into memory, or the fastest if none fits."""
     for strategy in dict.fromkeys(way.params.strategy.name for way in ways):
         same_strategy = (way for way in ways if way.params.strategy.name == strategy)
         yield min(same_strategy, key=lambda way: (not way.fits, way.seconds))
@@ -131,7 +132,7 @@ def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> Plan
 
 
 def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
-    """Return a run with its strategy, where Params name one or one was chosen before; None if it is to be chosen."""
+    """Return a run with its strategy, which its Params name or was chosen before; None if it is to be chosen."""
     if not run.params.strategy.is_open:
         return run
     record = _record_folder(run).read_manifest()
@@ -158,7 +159,7 @@ def with_recorded_choice(record: Mapping[str, Any], params: Params) -> Params:
 
 
 def find_machines(client: Client, resources: Resources) -> list[Workers]:
-    """Return the kinds of workers that train on a cluster, with an assumed speed of their network."""
+    """Return the kinds of workers that train on a cluster, with an assumed network and, of a local cluster, cores."""
     trainers = find_device_trainers(client, resources.device.name)
     hosts = len({get_address_host(address) for address in workers_known(client)})
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
@@ -174,7 +175,7 @@ def _chosen_settings(params: Params) -> dict[str, Any]:
 
 
 def _describe(record: Mapping[str, Any]) -> str:
-    """Return the strategy and settings of a recorded choice as text."""
+    """Return the strategy and settings of a choice, by the names in its record, as text."""
     return ", ".join(f"{name}={record[name]}" for name in ("strategy", *_CHOSEN) if name in record)
 
 

@@ -1,4 +1,4 @@
-"""Compiles the kernel that trains in a process of its own, while the run reads its text.
+"""Compiles the training kernel of a run in another process, while the run reads its text.
 
 On a machine without compiled kernels, this kernel takes as long to compile as all other kernels of a run together.
 """
@@ -21,7 +21,7 @@ from daskw2v.training.strategies import find_strategy, with_usable_strategies
 
 
 class CompileAhead:
-    """A context manager with the process that compiles the kernel of a run, if it is needed, and ends with the block.
+    """A context manager for the process that compiles the kernel of a run: begun by `start`, killed by the block's end.
 
     If the process fails, the run compiles the missing kernel itself.
 
@@ -44,7 +44,7 @@ class CompileAhead:
             self._process.wait()
 
     def start(self) -> None:
-        """Start to compile the kernel, unless it was compiled before."""
+        """Start the process, once; do nothing where the kernel is compiled, need not be, or could not be kept."""
         params = _predict_params(self._params, self._resources)
         can_compile = self._process is None and sys.executable and is_kept()
         if params is None or not can_compile or mark_file(params).exists():
@@ -57,9 +57,9 @@ class CompileAhead:
             self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
     def wait(self, max_seconds: float = 60.0) -> None:
-        """Wait until the kernel is compiled; meanwhile compile the kernels that read text in this process.
+        """Compile the kernels that read text in this process, then wait for the started process, if there is one.
 
-        After `max_seconds` seconds the process is killed: the run compiles its kernel itself.
+        After `max_seconds` seconds of waiting the process is killed: the run compiles its kernel itself.
         """
         if self._process is None:
             return
@@ -74,7 +74,7 @@ class CompileAhead:
 
 
 def _predict_params(params: Params, resources: Resources) -> Params | None:
-    """Return Params with the strategy that a run will probably have; None if its kernel needs no compiling ahead."""
+    """Return Params with the strategy that a run will probably have; None if its kernel is not compiled ahead."""
     if not find_device(resources.device.name).runs_cpu_kernels:
         return None
     candidates = with_usable_strategies(params, resources) if params.strategy.is_open else [params]
@@ -85,14 +85,14 @@ def _predict_params(params: Params, resources: Resources) -> Params | None:
 
 
 def mark_file(params: Params) -> Path:
-    """Return the path of the file that marks the kernel of a run with these Params as compiled."""
+    """Return the path of the file that exists once the kernel of Params, which name a strategy, is compiled."""
     features = "-features" if has_features(params) else ""
     name = f"{params.objective.name}-{params.strategy.name}{features}-{sys.implementation.cache_tag}"
     return Path(cache_folder()) / f"{name}.txt"
 
 
 def compile_kernel(params: Params) -> None:
-    """Compile the kernel that trains runs with these Params, and mark it as compiled."""
+    """Compile the training kernel of Params whose strategy has `exercise`, and mark it as compiled."""
     exercise = find_strategy(params.strategy.name).exercise
     assert exercise is not None
     exercise(params)

@@ -95,15 +95,15 @@ def train(
         lines elsewhere, on stderr; None for silence.
     callbacks
         Objects that are called after each round (a part of the training), after epochs and at the end, and may stop
-        training early (`Callback`). A run that they may stop is another one than without them: its version says in
-        `metadata["stopped"]` where it was stopped.
+        training early (`Callback`). A run that they may stop is another one than without them. The version of a stopped
+        run says in `metadata["stopped"]` where it was stopped.
     **settings
         Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 
     Returns
     -------
     vectors
-        The published model.
+        The finished model; its version is served, unless `stage` is set or the versions are frozen.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def items(
     Returns
     -------
     vectors
-        The published model.
+        As in `train`.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def walks(
     Returns
     -------
     vectors
-        The published model.
+        As in `train`.
 
     Raises
     ------
@@ -303,7 +303,8 @@ def train_model(
 ) -> Vectors:
     """Train on an encoded corpus and publish the model: the last stage of `train`, where parameters are explained.
 
-    `damaged` has the names of versions that are not returned: a new version is trained, with another number.
+    `store` is the work directory. `damaged` has the names of versions that are not returned: a new version is trained,
+    with another number.
 
     Examples
     --------
@@ -328,9 +329,9 @@ def train_model(
 
 
 def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, damaged: Collection[str]) -> Vectors:
-    """Train a run and publish its version, unless a version is finished; `client` is called only to train.
+    """Train a run unless its version is finished; publish the version, unless it is served, and return its vectors.
 
-    `damaged` has the names of versions that are not returned.
+    `client` is called only to choose a strategy or to train. `damaged` has the names of versions that are not returned.
     """
     check_joined(run.corpus, run.params)
     run = find_choice(run, listener) or choose_strategy(run, client(), listener)

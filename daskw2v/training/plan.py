@@ -27,9 +27,9 @@ class WorkerPlan:
     Parameters
     ----------
     workers
-        The workers.
+        The workers; their number `n` is that of all kinds.
     memory_limit
-        Smallest memory limit of these workers, in bytes; infinity for none.
+        Smallest memory limit of a worker of this kind, in bytes; infinity for none.
     memory
         The memory of each stage in one worker, and in the client.
     """
@@ -42,12 +42,12 @@ class WorkerPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether each stage fits into the memory limit."""
+        """Whether each stage fits into the memory limit of a worker; the memory of GPUs is not compared."""
         return self.memory.bytes <= self.memory_limit
 
     @property
     def verdict(self) -> str:
-        """A sentence about the memory that the run takes, and the memory limit."""
+        """A sentence that says whether the run fits into the memory limit."""
         kind = f"{counted(self.workers.n, 'worker')} of {counted(self.workers.threads, 'thread')}"
         if math.isinf(self.memory_limit):
             return f"{kind} have no memory_limit"
@@ -56,7 +56,7 @@ class WorkerPlan:
         return f"{format_bytes(self.memory.bytes)} {answer} into {limit}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the workers, the stages and the verdict as a dict of JSON types."""
+        """Return workers, stages and whether they fit as a dict of JSON types; a `memory_limit` of None is no limit."""
         return {
             "n": self.workers.n,
             "threads": self.workers.threads,
@@ -73,28 +73,26 @@ class WorkerPlan:
 class Plan:
     """The decisions of a run, and its memory and time. `daskw2v.plan` makes a plan; `train` carries it out.
 
-    A plan leaves nothing open: `params` have the strategy and its settings, the learning rate, the thresholds.
-
     Parameters
     ----------
     inputs, resources
         As in `train`.
     params
-        Settings that change the vectors.
+        Settings that change the vectors, with nothing left open: strategy and its settings, learning rate, thresholds.
     sources
         The files of the text.
     text
-        Sizes of the text: words, distinct words, words in the vocabulary.
+        Sizes of the text: words, distinct words (`types`), words in the vocabulary; by the files' sizes without `run`.
     guessed
-        The fields of `text` that are guesses, of "types" and "vocabulary"; empty where the text was read before.
+        Which of "types" and "vocabulary" of `text` are guesses; empty where they were counted or passed.
     workers
-        Memory, for each kind of workers.
+        Memory, for each kind of workers: those with as many threads and devices.
     trainings
-        Ways to train, each with its forecast, if there is one, and whether it fits into memory.
+        Ways to train, among them the one of `params`, each with its forecast, if there is one, and whether it fits.
     why
         Why "auto" chooses the strategy of `params`; None where the strategy was named.
     machines
-        Number of machines that train; None if it is not known.
+        Number of machines that train; None if it is not known, as of an existing cluster.
     run
         Name of the run, the end of its version's name; None before the text is read.
 
@@ -127,7 +125,7 @@ class Plan:
         return next(way for way in self.trainings if way.params == self.params)
 
     def check_sources(self, sources: Sequence[Source]) -> None:
-        """Raise an InputError if `sources`, the files of the text now, are not the planned ones.
+        """Compare `sources`, the files of the text now, with the planned ones.
 
         Raises
         ------
@@ -143,7 +141,11 @@ class Plan:
             )
 
     def facts(self) -> dict[str, Any]:
-        """Return the plan's facts for a manifest, as JSON types: strategy and why, forecast, workers, their memory."""
+        """Return the plan's facts for a manifest, as JSON types.
+
+        They are the strategy with its settings and why, the forecast seconds, the number of workers, the fewest threads
+        of one, and the bytes of the most loaded worker process.
+        """
         forecast, kinds = self.chosen.forecast, self.workers
         return {
             "strategy": self.params.strategy.name,
@@ -172,11 +174,7 @@ class Plan:
             )
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield a row of a table for each way to train; `columns` has the header.
-
-        A row has the mark of the chosen way, its name, seconds of each term and in total, machine hours, and whether it
-        fits into memory.
-        """
+        """Yield a row of texts for each way to train, one for each of `columns`: "*" marks the chosen way."""
         for way in self.trainings:
             mark, fits = "*" if way.params == self.params else "", "fits" if way.fits else "does not fit"
             if way.forecast is None:
@@ -223,7 +221,7 @@ class Plan:
 
 
 def plan_run(run: PlannedRun, client: Client) -> Plan:
-    """Return the plan of a run whose text is read, on the workers of a cluster."""
+    """Return the plan of a run whose text is read, on a cluster: only its own way to train, and None as `inputs`."""
     kinds = find_machines(client, run.resources)
     way = make_candidate(run.params, run.resources, run.sizes, kinds)
     why = None if run.choice is None else run.choice["why"]
@@ -238,7 +236,7 @@ def plan_memory(params: Params, resources: Resources, text: Text, kinds: Sequenc
 
 
 def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return strategy and reason from the metadata of a model whose strategy "auto" chose; None for other models."""
+    """Return the facts, with "strategy" and "why", of a model's metadata if "auto" chose its strategy; else None."""
     plan = metadata.get("plan") or metadata.get("choice", {})  # earlier releases have "choice"
     return plan if plan.get("why") is not None else None
 
@@ -251,7 +249,8 @@ def alternatives(
     Returns
     -------
     trainings, chosen, why
-        The ways, the Params of the way that `train` takes, and the reason where "auto" chooses it.
+        The ways, the Params of the way that `train` takes, and why "auto" chooses it; None where Params name a
+        strategy, whose way is then the first.
     """
     if params.strategy.is_open:
         ways = list_candidates(params, resources, text, kinds)

@@ -29,19 +29,19 @@ class PlannedRun:
     Parameters
     ----------
     corpus, vocabulary
-        The encoded text, and its words.
+        The encoded text with its phrases joined, and its words.
     store
         The work directory.
     params
-        Settings that change the vectors; the strategy is named, or `training.choice` names it.
+        Settings that change the vectors; the strategy is named, or "auto" until `training.choice` names it.
     resources
         Settings that do not change the vectors.
     callbacks
         Objects that follow the training, and may stop it.
     new
-        Ranges of the corpus that the base model was not trained on; None without a base model.
+        Ranges of positions, of which text is held out, as the base was not trained on them; None for all text.
     choice
-        The choice of "auto", and its reason; None where the strategy was named.
+        The record of the choice of "auto", with its reason as "why"; None where the strategy was named.
     """
 
     corpus: Corpus
@@ -55,12 +55,12 @@ class PlannedRun:
 
     @cached_property
     def name(self) -> str:
-        """Name of the run, equal for equal text, words and Params: the end of its version's name."""
+        """Name of the run, the end of its version's name: `run_identity`."""
         return run_identity(self.corpus, self.vocabulary, self.params, self.callbacks.rules)
 
     @cached_property
     def text(self) -> SplitText:
-        """The text that is trained, and the sample of the held-out text."""
+        """The text that is trained, and the sample of the held-out text, if any."""
         return split_text(self.corpus, self.params, self.new)
 
     @cached_property
@@ -75,7 +75,7 @@ class PlannedRun:
 
     @property
     def trained(self) -> TrainedRun:
-        """The facts of the run for callbacks."""
+        """The facts of the run for callbacks, without its plan."""
         return TrainedRun(self.name, self.store.url, self.params, self.text.trained.n_tokens * self.params.epochs)
 
     def guarded(self, lease: Lease) -> Self:
@@ -83,7 +83,7 @@ class PlannedRun:
         return replace(self, store=lease.guard(self.store))
 
     def for_tasks(self) -> Run:
-        """Return the run that is sent with each task; write the manifests of the trained and the held-out text."""
+        """Return the run for tasks, without base, markets and features; save its text as `SplitText.save` does."""
         self.text.save(self.store)
         # The tokenizer by its name: tasks do not call it, and would have to carry the function
         params = self.params.replace(tokenizer=tokenizer_name(self.params.tokenizer))
@@ -101,7 +101,7 @@ def settled_params(params: Params) -> Params:
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
-    """Return the name of a run: equal for equal text, words and Params, however the text was cut.
+    """Return the name of a run, 12 hex digits: equal for equal text, words and Params, however the text was cut.
 
     `rules` are the rules by which the run may be stopped early, besides its Params: runs with other rules have other
     names.

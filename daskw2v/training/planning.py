@@ -1,4 +1,4 @@
-"""The functions `plan` and `estimate`, which plan a run before its text is read."""
+"""The functions `plan` and `estimate`, which plan a run without reading its text."""
 
 import math
 import re
@@ -49,15 +49,16 @@ def plan(
 ) -> Plan:
     """Plan a run: make the decisions of `train` with the same arguments, and forecast memory and time.
 
-    No text is read, and no cluster is started. Where the work directory holds the text already, the plan has the text's
-    number of words and the name of the run; otherwise it guesses from the sizes of the files, as `estimate` does.
+    No text is read, and no cluster is started. Where the work directory holds the text and its words already, the plan
+    has their numbers and the name of the run; otherwise it guesses from the sizes of the files, as `estimate` does.
 
     Parameters
     ----------
     inputs
-        Files of text, as for `train`.
+        Files of text, as for `train`; no other inputs.
     work
-        URL of the work directory, which may hold the text of an earlier run.
+        URL of the work directory, which may hold the text of an earlier run. A tokenizer and base vectors that workers
+        could not read are stored in it.
     params, resources, client, listener, **settings
         As in `train`.
 
@@ -85,7 +86,7 @@ def plan(
     with listening(listener) as listen:
         sources = _find_files(request, listen)
         kinds, machines = _find_workers(client, request.resources, listen)
-        run = None if store is None else _find_read_text(request, store, sources, listen)
+        run = None if store is None else _find_run(request, store, sources, listen)
     if run is None:
         return _guess_plan(request, sources, kinds, machines)
     trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, kinds)
@@ -114,7 +115,7 @@ def estimate(
     Parameters
     ----------
     inputs
-        Files of text, as for `train`.
+        Files of text, as for `train`; no other inputs.
     params, resources, listener
         As in `train`.
     client
@@ -123,8 +124,8 @@ def estimate(
     types, words
         Number of distinct words of the text, and of words in the vocabulary; estimated by default.
     network
-        Rate of the link of each machine, such as "10Gbps": each worker then has a machine of its own, with
-        `resources.memory_limit` of memory.
+        Rate of the link of each machine, such as "10Gbps": each worker then has a machine of its own. On a local
+        cluster it has `resources.memory_limit` of memory; for "auto" as much as a worker on this machine would.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def _guess_plan(
 
 
 def _find_files(request: Request, listener: Listener) -> list[Source]:
-    """Return the files of a request; raise a ParameterError for other inputs, or for unknown formats."""
+    """Return the files of a request; raise a ParameterError for other inputs, or for fields that no format reads."""
     params, resources = request.params, request.resources
     if not are_names(request.inputs):
         raise ParameterError(
@@ -192,8 +193,8 @@ def _find_files(request: Request, listener: Listener) -> list[Source]:
     return sources
 
 
-def _find_read_text(request: Request, store: Store, sources: list[Source], listener: Listener) -> PlannedRun | None:
-    """Return the run on text that a work directory has encoded, with the strategy chosen before; None without text."""
+def _find_run(request: Request, store: Store, sources: list[Source], listener: Listener) -> PlannedRun | None:
+    """Return the run on a text that the store has read and counted, with the strategy if it was chosen; or None."""
     resources, params = request.resources, settled_params(request.settled(store, listener))
     corpus = find_corpus(sources, store, params)
     joined = None if corpus is None else find_phrases(corpus, store, params)
@@ -205,7 +206,7 @@ def _find_read_text(request: Request, store: Store, sources: list[Source], liste
 
 
 def parse_rate(text: str) -> float:
-    """Return the bytes by second of a link from text such as "10Gbps" or "100 Mbit/s".
+    """Return the bytes by second, above 0, of a link from text in bits by second, such as "10Gbps" or "100 Mbit/s".
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 Other processes may use the work directory. The folder of one attempt is never written again: a process that still
 reads it finds it missing, and looks for the attempt that replaced it. The files of a run are deleted only while no
-process works on the run.
+process works on the run. A part is a path below the work directory that is deleted as a whole (`Layout`).
 """
 
 from collections import Counter
@@ -59,9 +59,9 @@ def repair_and_retry(
         The work directory, and the function that is called with a message of each repair.
     make
         The function, which goes on where it stopped. It is called with the names of finished versions that are damaged,
-        instead of which it makes another one.
+        none at first, instead of which it makes another one.
     client
-        Returns the cluster, on which all blocks of text are checked if one of them is damaged.
+        Returns the cluster's client, by which all blocks of a text are checked if one of them is damaged.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _find_result(part: str) -> str:
 
 
 def _find_damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageError) -> Iterator[DamageError]:
-    """Yield the damage of all blocks of text if one is damaged, as a disk seldom damages one of many files alone."""
+    """Yield the damage of all blocks of the text, if `damage` is of one: a disk seldom damages one file alone."""
     part = encode.LAYOUT.damaged_part(damage.url.removeprefix(f"{work.url}/"))
     if part is not None:
         folder = work / "/".join(part.split("/")[:2])
@@ -128,7 +128,8 @@ def repair(work: Store, damage: DamageError) -> str | None:
     Returns
     -------
     str or None
-        The deleted path, below the work directory; None if no run builds the part again, such as a published model.
+        The deleted path, below the work directory; None if no run builds the file again, as in a finished version, or
+        it is outside the work directory.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def repair(work: Store, damage: DamageError) -> str | None:
 
 
 def finished_version(work: Store, damage: DamageError) -> str | None:
-    """Return the name of the finished version that a damaged file belongs to; None for other files."""
+    """Return the name of the finished or once served version that a damaged file belongs to; None for other files."""
     models = work / "models"
     match damage.url.removeprefix(f"{work.url}/").split("/"):
         case ["models", version, *_] if (models / version / MANIFEST).exists() or version in list_served(models):

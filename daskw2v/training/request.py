@@ -55,7 +55,7 @@ class Request:
     callbacks
         The callbacks of the call, and the loggers of `resources`.
     plan
-        The plan that the call carries out; None where `train` makes one.
+        The plan that was passed as the inputs; None without one.
     """
 
     inputs: TextInputs
@@ -83,7 +83,7 @@ class Request:
         ParameterError
             If an argument or a setting cannot be used, or changes nothing.
         InputError
-            If there is no text.
+            If there is no text, or the evaluation set that may stop the run cannot be read.
         """
         params = default_params(inputs) if params is None else params
         params, resources = apply_keywords(call, params, resources, settings)
@@ -107,11 +107,11 @@ class Request:
 
     @property
     def choice(self) -> Mapping[str, Any] | None:
-        """The choice of "auto" when the plan was made; None where the plan names a strategy."""
+        """The facts of a plan whose strategy "auto" chose; None for a strategy that was named, and without a plan."""
         return None if self.plan is None or self.plan.why is None else self.plan.facts()
 
     def open_store(self, work: Location) -> Store:
-        """Return the work directory at a location; raise an error where foreign files lie in it."""
+        """Return the work directory at a location; raise a StoreError if a folder that a run writes in it is a link."""
         store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)
         check_folders(store)
         return store
@@ -121,7 +121,7 @@ class Request:
         return with_contents(self.params, store, self.resources, listener)
 
     def open_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
-        """Return a function that opens the cluster of the request, as a context manager."""
+        """Return a function that returns a context manager, which yields the client of the request's cluster."""
         return partial(open_cluster, self.client, store, self.params, self.resources, listener)
 
 
@@ -209,7 +209,7 @@ def apply_keywords(
     call
         Name of the function, for errors.
     params, resources
-        The settings that the keywords change.
+        The settings that the keywords change; None as `resources` for the defaults.
     settings
         The keywords: fields of `Params`, settings of its choices, and fields of `Resources`.
 
@@ -225,7 +225,7 @@ def apply_keywords(
 
 
 def split_keywords(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> list[dict[str, Any]]:
-    """Return the keywords of a call that belong to each class; a name that classes share belongs to the first of them.
+    """Return the keywords of a call, by class in order; a name that classes share belongs to the first of them.
 
     Raises
     ------

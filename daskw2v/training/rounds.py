@@ -21,10 +21,9 @@ class TrainingResult(NamedTuple):
     Parameters
     ----------
     history
-        An entry for each round: progress, words, pairs, loss, alpha, seconds, and the seconds of these in which kernels
-        were compiled.
+        An entry for each round, also of earlier calls: the values of `make_entry`, the strategy's facts, measurements.
     shares
-        The share of each worker in the training since this client began.
+        The share of each worker in the rounds that this call trained.
     threads, facts
         As in `strategy.StrategyRun`.
     stopped
@@ -81,7 +80,7 @@ def train_rounds(
         return time.monotonic() - saved_at >= checkpoint_seconds
 
     def max_waiting() -> int:
-        """Return how many rounds may be under way, with the coming one."""
+        """Return the maximum number of rounds that are under way, the coming one included."""
         return 1 if is_checkpoint_due() or (waiting and watch.may_stop(coming - 1)) else run.ahead
 
     while waiting or (coming < len(run) and watch.reason is None):
@@ -131,7 +130,7 @@ def _save(run: StrategyRun, folder: Store, number: int, history: list[dict[str, 
 
 
 def check_finite(subject: str, totals: Iterable[TaskTotals], alpha: float, folder: Store) -> None:
-    """Raise a TrainingError if the rows or the loss of a task are not finite: the model diverged.
+    """Check that the rows and the loss of tasks are finite: otherwise the model diverged.
 
     Parameters
     ----------
@@ -157,7 +156,7 @@ def check_finite(subject: str, totals: Iterable[TaskTotals], alpha: float, folde
 
 
 def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Params) -> None:
-    """Raise a TrainingError if a run trained no pair, since no word stood beside another one.
+    """Check that a run trained a pair: it trains none if no word stands beside another one.
 
     Parameters
     ----------
@@ -185,18 +184,18 @@ def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Para
 
 
 def make_entry(number: int, report: RoundReport, totals: Iterable[TaskTotals], seconds: float) -> dict[str, Any]:
-    """Return the history's entry of a round.
+    """Return the history's entry of a round: words, pairs and loss are sums, progress counts positions of all epochs.
 
     Parameters
     ----------
     number
         Number of the round.
     report
-        The last report of the round.
+        The round's last report until now.
     totals
-        Totals of all tasks of the round.
+        Totals of all tasks of the round that ended until now.
     seconds
-        Seconds of the round.
+        Seconds of the round until now.
     """
     tasks = list(totals)
     return {
@@ -212,7 +211,7 @@ def make_entry(number: int, report: RoundReport, totals: Iterable[TaskTotals], s
 
 
 def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
-    """Return the words by second of the history's entries, without the seconds in which kernels were compiled."""
+    """Return the words by second of all entries together, without the seconds in which kernels were compiled."""
     # Entries of earlier releases' checkpoints have no seconds of compilation
     seconds = sum(entry["seconds"] - entry.get("compiling", 0.0) for entry in history)
     return float(sum(entry["words"] for entry in history) / max(seconds, 1e-3))

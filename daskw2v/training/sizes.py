@@ -28,7 +28,7 @@ _SENTENCE = 20.0  # words
 # English Wikipedia in lower case, 1.7 to 17 million words: types are 17.4 * words ** 0.573 within 2 %, and of these
 # 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
 _FACTOR, _EXPONENT, _KEPT = 17.4, 0.573, 0.75
-_SUBSAMPLED = 1.35, 0.2  # subsampling keeps the share 1.35 + 0.2 * log10(sample) of words: .75 of 1e-3, .55 of 1e-4
+_SUBSAMPLED = 1.35, 0.2  # subsampling keeps the share 1.35 + 0.2 * log10(sample) of words: .75 for 1e-3, .55 for 1e-4
 _WORD_BYTES = 5.9  # of the same text, with the space behind each word
 _EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # bytes of text of a compressed byte
 
@@ -46,11 +46,11 @@ class Text:
     vocabulary
         Number of words of the vocabulary, which are the rows of the tables.
     blocks, shards
-        Number of blocks that tasks read, and of shards that tasks write.
+        Number of blocks, ranges of files that tasks read, and of shards, the encoded text that tasks write.
     shard_words, shard_types
         Running words of the largest shard, and distinct words of the shard with most distinct words.
     entries
-        Sum of the distinct words of each shard.
+        Sum over all shards of their numbers of distinct words.
     """
 
     words: int
@@ -65,7 +65,7 @@ class Text:
 
 
 def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> Text:
-    """Return the sizes of a text that is encoded, and whose words are counted."""
+    """Return the sizes of an encoded text, or of its excerpt, whose words are counted; each shard counts as a block."""
     counts = vocabulary.read_counts(0, min(vocabulary.size, max_dropped_words(params.sample)))
     dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
     # An excerpt is assumed to have its share of the words that were counted
@@ -139,7 +139,7 @@ class Load:
 
     @cached_property
     def shares(self) -> Float64Array:
-        """Share of each of the most frequent words in the pairs, and last the share of each rare word, (n + 1,)."""
+        """Share of each of the most frequent words in the pairs, and last that of one rare word, shape (n + 1,)."""
         return np.append(self.top, max(0.0, 1 - self.top.sum()) / max(1, self.rare))
 
     @cached_property
@@ -163,7 +163,7 @@ def estimate_load(text: Text, params: Params) -> Load:
 
 
 def subsampled_frequencies(types: int, params: Params) -> Float64Array:
-    """Return the frequency after subsampling of each of the most frequent words, as shares of the unsampled text."""
+    """Return the shares of the unsampled text that the most frequent words keep, at most TOP of `types`, shape (n,)."""
     frequency = 1 / (np.arange(1.0, min(TOP, types) + 1) * (math.log(types) + np.euler_gamma))
     if not params.sample:
         return frequency
@@ -192,7 +192,7 @@ class Workers:
     threads
         Threads of a worker.
     memory
-        Bytes that all workers hold together (`cluster.usable_memory`); infinity where none has a limit.
+        Bytes that all workers hold together (`cluster.workers.usable_memory`); infinity where none has a limit.
     devices
         Number of devices of a worker; each has its share of the threads.
     limit, device_limit
@@ -201,7 +201,7 @@ class Workers:
     network, storage
         Bytes by second of a worker: to the other workers, and as much from them; to the shared store, or from it.
     cores
-        Number of cores of all workers together, where workers share them.
+        Number of cores that all workers share; infinity where each has its own.
     """
 
     n: int = 1

@@ -1,4 +1,4 @@
-"""The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
+"""The registry of strategies: how workers train one model together. A new one is a folder here and a line below."""
 
 from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
@@ -25,17 +25,18 @@ def find_strategy(name: str) -> Strategy:
 
 
 def make_work(params: Params, resources: Resources, text: Text, workers: Workers) -> Work:
-    """Return the work of a run, by the class of its strategy."""
+    """Return the description of a run's work, by the class of the strategy that its Params name."""
     return find_strategy(params.strategy.name).work(params, resources, text, workers)
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
-    """Raise a ParameterError for settings that the strategy of these Params cannot train, or does not read.
+    """Check that the strategy of these Params can train them, and reads all settings.
 
     Raises
     ------
     ParameterError
-        If the strategy does not exist, has no kernel for objective and device, or does not read an option that is set.
+        If the strategy does not exist, has no kernel for objective and device, refuses a value, or does not read an
+        option that is set; or, for "auto", if this is so of all strategies.
     """
     if params.strategy.is_open:
         _check_auto(params, resources)
@@ -47,7 +48,10 @@ def check_strategy(params: Params, resources: Resources) -> None:
 
 
 def with_strategy(params: Params, name: str, resources: Resources) -> Params | None:
-    """Return Params with the strategy of this name; None if it has no kernel for them, or refuses a value."""
+    """Return Params with the strategy of this name; None if it has no kernel for them, or refuses a value.
+
+    The strategy exists. Settings that it does not read are not refused.
+    """
     strategy = find_strategy(name)
     try:
         strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device.name))
@@ -59,7 +63,7 @@ def with_strategy(params: Params, name: str, resources: Resources) -> Params | N
 
 
 def with_usable_strategies(params: Params, resources: Resources) -> list[Params]:
-    """Return the Params with each strategy that can train them and reads all of their settings, for "auto" to choose.
+    """Return Params for each strategy that can train these and reads all of their settings, for "auto" to choose.
 
     Strategies of plug-ins are left out.
     """

@@ -1,4 +1,4 @@
-"""The strategies that Params can name."""
+"""The classes of settings of the strategies that Params can name."""
 
 from dataclasses import dataclass
 

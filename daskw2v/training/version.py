@@ -40,7 +40,7 @@ from daskw2v.types import Float32Array, RowIds
 
 
 def write_version(model: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
-    """Train a run and write its model to a folder, unless a finished model lies there; the caller holds the lease.
+    """Train a run and write its model to the folder of a version, unless it is finished; the caller holds the lease.
 
     All other files of the run stay in `run.folder`. The run's callbacks are called for all events but the end.
     """
@@ -77,18 +77,18 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
 
 
 def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
-    """Check all tables of a version and write its manifest, in a task, so that no table is sent to this process."""
+    """Check a version and write its manifest, as `stored.store.finish` does, in a task: this process gets no table."""
     force_files()  # files of this process; workers have forced theirs
     _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 
 def _call_on_worker(client: Client, name: str, activity: str, task: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function in a task whose key begins with `name`, and wait for it; `activity` names the task in errors."""
+    """Call a function in a task whose key begins with `name`, and wait; `activity` is the task in errors."""
     gather(client, [client.submit(task, *arguments, key=f"{name}-{uuid.uuid4().hex}")], activity)
 
 
 def _prepare_run(run: PlannedRun, client: Client, listener: Listener) -> Run:
-    """Write the base rows, markets and features of the words to the run's folder; return the run for tasks."""
+    """Write indices of base rows, markets and features of the words to the run's folder; return the run for tasks."""
     shared, folder, resources = run.for_tasks(), run.folder, run.resources
     params, vocabulary = shared.params, shared.vocabulary
     if params.start is not None:
@@ -108,7 +108,10 @@ def _prepare_run(run: PlannedRun, client: Client, listener: Listener) -> Run:
 
 
 def _finish_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return trained rows of a table for the version, shape (n, D): composed, and led back towards the base's rows."""
+    """Return rows of a table for the version, shape (n, D): composed with features, and anchored, if the run has these.
+
+    `rows` are the table's rows of these `ids`; `trained` is the folder of all trained tables.
+    """
     rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
     return anchor_rows(run, table, ids, rows) if get_anchor(run.params) else rows
 
@@ -133,10 +136,10 @@ def _make_watch(
         The facts of the run for callbacks.
     training
         The run as its strategy trains it.
-    shared
-        The run that is sent with tasks.
-    run, client, listener
-        As in `write_version`.
+    shared, run
+        The run that is sent with tasks, and the run as it was planned.
+    client, listener
+        The cluster, and the function that is called with progress.
     """
     resources, sample = run.resources, run.text.held_out
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
@@ -201,10 +204,10 @@ def _stop_facts(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 
 
 def _worker_facts(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
-    """Return the manifest's facts of each worker since this call began: its speed, memory, traffic and seconds.
+    """Return the manifest's facts of each worker, by number, since this call began: speed, seconds, bytes sent.
 
-    Words are shared among workers in proportion to their pairs. Memory and traffic of a worker that is gone are not
-    known; all traffic of a worker that came later counts.
+    The peak of its memory is since its start. Words are shared among workers in proportion to their pairs. Memory and
+    traffic of a worker that is gone are not known; all traffic of a worker that came later counts.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class WarmUp(NamedTuple):
         Folder of compiled kernels.
     trained, skipped
         Objective and strategy of each training, and of each training that was skipped as it needs a missing package;
-        empty where all kernels were compiled before.
+        both empty where an earlier warm-up compiled all kernels.
     seconds
         Duration in seconds.
     """
@@ -63,7 +63,7 @@ def list_trainings() -> Iterator[Params]:
 
 
 def warm_up(processes: int | None = None) -> WarmUp:
-    """Compile the kernels of all objectives and strategies for this processor, unless they are compiled.
+    """Compile the kernels of all objectives and strategies for this processor, unless a warm-up did so before.
 
     A little text is trained by each objective with each strategy that can. Compiled kernels are kept below
     NUMBA_CACHE_DIR, or else below XDG_CACHE_HOME or ~/.cache, in a folder that is named by the kernels' code, Numba's
@@ -73,7 +73,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     Parameters
     ----------
     processes
-        Number of processes that compile side by side; by default one for each core.
+        Maximum number of processes that compile side by side; by default one for each core.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def _is_warm(folder: Path) -> bool:
 
 
 def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
-    """Yield the Params of each training, and whether it was trained or needs a missing package."""
+    """Yield the Params of each training, and True if it was trained, False if it needs a missing package."""
     (work / "text.txt").write_text(_TEXT, encoding="utf-8")
     with connect(_RESOURCES) as client:  # all trainings have the text in common
         sources = find_sources(work / "text.txt")

@@ -1,6 +1,7 @@
 """The exact merge of the dictionaries of all shards, one bucket of hashes at a time, with bounded memory.
 
-Each build has a folder of its own, so that two clients do not interfere. The folder contains:
+A bucket has the words whose hashes begin with the same bits. Each task writes to a folder of an attempt, whose random
+name later steps take. Each build has a folder of its own, so that two clients do not interfere. The folder contains:
 
     shards.json               paths of the shards, in order
     listed                    the list of words, if there is one, as a shard, so that the list has buckets, too
@@ -73,7 +74,7 @@ def choose_n_buckets(n_types: int) -> int:
 
 
 def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run_step: RunStep) -> dict[str, Any]:
-    """Build a vocabulary in all steps of `STEPS`; return the fields of its `StoredVocabulary` that the steps compute.
+    """Build a vocabulary in all steps of `STEPS`; return the values, by name, of fields of its `StoredVocabulary`.
 
     Parameters
     ----------
@@ -182,9 +183,9 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
     Returns
     -------
     dict
-        attempt; n_types, n_tokens and largest count of the bucket; n_kept and a sample (keys) of the words that may be
-        kept; missing and missing_words: number of listed words that do not occur, and the first of these with their
-        indices in the list.
+        attempt; n_types, n_tokens and largest (count) of the bucket; n_kept and sample (keys, as of `order`) of the
+        words that may be kept; missing and missing_words: number of listed words that do not occur, and the first of
+        these as pairs of index in the list and word.
     """
     n_buckets = open_array((folder / "plan" / plan).open_group(), "below").shape[0]
     indices, words, offsets = _read_list(folder, bucket, n_buckets) if rules.listed else _NO_LIST
@@ -310,7 +311,7 @@ class Maps:
 
 @lru_cache(maxsize=4)
 def shard_numbers(folder: Store) -> dict[str, int]:
-    """Return the index of each shard that a vocabulary was counted from, by the shard's path."""
+    """Return the index of each shard that a vocabulary was counted from, by the shard's path; as `read_shard_paths`."""
     return {path: number for number, path in enumerate(read_shard_paths(folder))}
 
 
@@ -322,6 +323,11 @@ def read_shard_paths(folder: Store) -> list[str]:
     ----------
     folder
         Folder of the vocabulary's build.
+
+    Raises
+    ------
+    DamageError
+        If the list of shards is missing or damaged.
     """
     # It can be cached: the folder's name depends on the paths
     manifest = folder.read_manifest("shards.json")

@@ -50,7 +50,7 @@ class StoredVocabulary:
     size
         Number of words V.
     total
-        Number of known tokens in the corpus.
+        Number of known tokens in the corpus: occurrences of the V words.
     raw_words, raw_types
         Number of tokens in the corpus, and of distinct words, before the rules left any out.
     missing, missing_words
@@ -177,8 +177,10 @@ def build_vocabulary(
         Result of `build_corpus`.
     store
         The work directory of the corpus.
-    params, resources
+    params
         `min_count` and `max_final_vocab`, or the list `vocabulary`, select the words to keep.
+    resources
+        Options and timeout of the store of the list, and how to connect without `client`.
     client
         The cluster; by default as in `train`.
     listener
@@ -313,7 +315,7 @@ def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
 
 
 def _from_manifest(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
-    """Return the vocabulary that a manifest describes."""
+    """Return the vocabulary that a manifest describes; another manifest raises StoreError."""
     values = {name: value for name, value in manifest.items() if name != "format_version"}
     url = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
     return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)

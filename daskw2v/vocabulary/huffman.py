@@ -57,7 +57,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     balanced subtree: no path is longer than about 120 turns.
 
     Building takes up to 26 bytes for each word; then the result takes 8 bytes for each word and 4 for each turn, and 14
-    more bytes for each word. Five million words with Zipf's counts have 25 turns on average.
+    more bytes for each word.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def read_link(link: Any) -> Any:
 
 
 def _check(counts: Int64Array) -> None:
-    """Refuse counts of words that no tree can have; raises as `huffman_tree` does."""
+    """Raise a ParameterError for counts of words that no tree can have, as `huffman_tree` says."""
     n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")

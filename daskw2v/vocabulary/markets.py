@@ -62,7 +62,10 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 
 
 def _choose_columns(names: Sequence[str], url: str) -> list[str]:
-    """Return the names of the columns to read: words, markets and, if the table has it, count; raises an InputError."""
+    """Return the names of the columns to read: words, markets and, if the table has it, count.
+
+    `names` are all columns; without one of words or of markets, an InputError is raised.
+    """
     required = "word, or item, and market"
     word, market = find_word_column(names, url, required), single(names, MARKET, url, required)
     return [word, market, *([COUNT] if COUNT in names else [])]
@@ -72,7 +75,10 @@ _TABLES = TableKind("table of markets", _choose_columns, lambda: {MARKET: pa.str
 
 
 def _convert(columns: Sequence[Any], url: str) -> Any:
-    """Return Arrow columns of words, markets and perhaps counts as a record batch; raises an InputError for others."""
+    """Return Arrow columns of words, markets and perhaps counts, 1 each without them, as a record batch of `_schema`.
+
+    Words or markets that are no strings or integers, and counts that are no integers of 0 or more, raise InputError.
+    """
     texts = [as_text(column, name, url) for name, column in zip((WORD, MARKET), columns, strict=False)]
     counts = columns[2] if len(columns) > 2 else pa.array(np.ones(len(columns[0]), np.int64))
     if not pa.types.is_integer(counts.type) or counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
@@ -91,7 +97,10 @@ def _schema() -> Any:
 
 
 def add_up(tables: Sequence[Any]) -> Any:
-    """Add up the counts of equal pairs of word and market in Arrow tables; return one table, sorted by the pairs."""
+    """Add up the counts of equal pairs of word and market in Arrow tables; return one table, sorted by the pairs.
+
+    All have the columns word and market, large_string, and count, int64; without tables the result has no rows.
+    """
     sums = pa.concat_tables([_schema().empty_table(), *tables]).group_by([WORD, MARKET]).aggregate([(COUNT, "sum")])
     return sums.rename_columns([WORD, MARKET, COUNT]).sort_by([(WORD, "ascending"), (MARKET, "ascending")])
 
@@ -123,7 +132,10 @@ class MarketCounts:
             self._add_up()
 
     def markets(self) -> Int32Array:
-        """Return the market of each word, shape (V,) int32: the rank of the market's name, -1 for words without one."""
+        """Return the market of each word, shape (V,) int32: the rank of the market's name, -1 for words without one.
+
+        Names of all markets that were added are ranked by their UTF-8.
+        """
         pairs, counts = self._add_up()
         rank = np.argsort(np.argsort(np.array([name.encode() for name in self._market_numbers], object)))
         ids, ranks = pairs >> 32, rank[pairs & 0xFFFFFFFF]

@@ -91,12 +91,12 @@ def order_piece(folder: Store, piece: int, merged: Sequence[str], bounds: Int64A
     bounds
         Bounds of the piece in each bucket, shape (2, buckets).
     size
-        Number of words in the vocabulary; words beyond it are dropped.
+        Number of words in the vocabulary; words with ids from it on are dropped.
 
     Returns
     -------
     dict
-        attempt; n_types, n_bytes and n_tokens of the piece's words.
+        attempt; n_types, n_bytes and n_tokens (occurrences) of the piece's words that are kept.
     """
     slices = [
         read_words(folder, f"merged/{bucket}/{merged[bucket]}", start, stop)

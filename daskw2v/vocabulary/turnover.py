@@ -23,8 +23,9 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 class Reason(IntEnum):
     """The reason why a word entered or left a vocabulary.
 
-    MIN_COUNT, MAX_FINAL_VOCAB, VOCABULARY: the word's count, rank or list entry changed, on which the parameter of this
-    name decides. ..._CHANGED: the parameter itself changed. UNKNOWN: the Params of a version are not known.
+    MIN_COUNT, MAX_FINAL_VOCAB: the word's count or rank changed, on which the parameter of this name decides.
+    VOCABULARY: the word is not both in the list of this name and in the text of the version without it. ..._CHANGED:
+    the parameter itself changed. UNKNOWN: the Params of a version are not known.
     """
 
     MIN_COUNT = 0
@@ -117,7 +118,7 @@ class Moved:
 
 
 class Turnover(NamedTuple):
-    """Words that entered a vocabulary, words that left it, and the number of words that stayed."""
+    """Words that entered a vocabulary, words that left it, and `kept`, the number of words that stayed."""
 
     entered: Moved
     left: Moved

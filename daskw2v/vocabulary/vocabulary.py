@@ -150,12 +150,12 @@ def _compute_powers(base: int, n: int) -> UInt64Array:
 
 
 def is_word(key: Any) -> TypeGuard[Word]:
-    """Return whether a key is a string or an integer."""
+    """Return whether a key is a string or an integer, and no bool."""
     return isinstance(key, str) or is_number(key, Integral)
 
 
 def as_text(key: Any) -> Any:
-    """Return the digits of a key that is an integer, and any other key unchanged."""
+    """Return the digits of a key that is an integer, as a string, and any other key unchanged."""
     return str(int(key)) if is_number(key, Integral) else key
 
 
@@ -241,7 +241,7 @@ class Vocabulary(PickledFields):
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the id of a word, a string or an integer; None if the vocabulary lacks the word."""
+        """Return the id of a word, a string or an integer; None if the vocabulary lacks the word, or it is neither."""
         word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
@@ -251,7 +251,7 @@ class Vocabulary(PickledFields):
         return self._index.find_all(other.data, other.offsets)
 
     def id(self, word: Word) -> int:
-        """Return the id of a word.
+        """Return the id of a word, a string or an integer; an integer stands for its digits.
 
         Raises
         ------

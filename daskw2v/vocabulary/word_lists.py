@@ -87,9 +87,9 @@ def read_list(
 
 
 def _detect_form(lines: Sequence[bytes]) -> _Form | None:
-    """Return the form that all lines have, which are not blank; None if each line is a word alone.
+    """Return the first of `_FORMS` that all lines have, none of which is blank; None if each line is a word alone.
 
-    A single line is a word alone, also if it ends in a number.
+    The first line may be a header. A single line is a word alone, also if it ends in a number.
     """
     for form in _FORMS:
         matched = [form.pattern.fullmatch(line) is not None for line in lines]

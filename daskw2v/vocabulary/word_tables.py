@@ -53,7 +53,7 @@ class TableKind(NamedTuple):
     csv_types: Callable[[], Mapping[str, Any]] = dict
 
     def read(self, source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[Any]:
-        """Yield the chosen columns of a table, in record batches of Arrow.
+        """Yield the columns of a table that `choose` returned, in its order, in record batches of Arrow.
 
         Parameters
         ----------

@@ -123,7 +123,7 @@ def _choose_format(url: str, format: str | None, options: Mapping[str, Any]) -> 
 
 
 def check_option(name: str, option: str, format: str, *formats: str) -> None:
-    """Raise ParameterError if a format is none of `formats`, which read the option `name`, written as `option`."""
+    """Raise ParameterError if a format is none of `formats`, which read the option `name`; `option` is for messages."""
     if format not in formats:
         problem = f"{option} changes nothing in {format}; it is for {' and '.join(formats)}."
         raise ParameterError(problem, f"Leave {name} out.")

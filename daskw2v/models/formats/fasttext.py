@@ -74,7 +74,7 @@ def read_fasttext(f: BinaryIO, url: str) -> Vectors:
     Raises
     ------
     InputError
-        If the file is no model of fastText, is cut short, or has labels: a classifier.
+        If the file is no model of fastText, is cut short, or has labels: a classifier; or if a vector is not finite.
     StoreError
         If the rows take more memory than is free.
     """
@@ -148,7 +148,7 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
     Raises
     ------
     ParameterError
-        If no byte can stand for so many dimensions.
+        If `part_size` is no integer of 1 to 64.
     InputError
         As `write_fasttext`; and if there are more codes than the format counts.
     """
@@ -219,7 +219,7 @@ def _read_quantized(
 
 
 def _check_shape(url: str, header: _Header, rows: int, columns: int, buckets: int) -> None:
-    """Raise InputError if a table of rows does not fit the header; rows of buckets are optional without n-grams."""
+    """Raise InputError if a table does not fit the header; without n-grams its `buckets` further rows are optional."""
     min_rows = header.words + (0 if header.ngrams is None else buckets)
     if columns != header.dim or not min_rows <= rows <= header.words + buckets:
         raise _malformed(url, f"holds a table of {rows} rows and {columns} columns")
@@ -248,7 +248,7 @@ def _sample_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Arra
 
 
 def _thin_out(blocks: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
-    """Yield about `_SAMPLE` rows, evenly spaced, of the n rows of all blocks; all rows if n is smaller."""
+    """Yield evenly spaced rows of each block, about `_SAMPLE` of the n rows of all blocks; all rows if n is smaller."""
     return (rows[:: -(-n // _SAMPLE)] for rows in blocks)
 
 
@@ -289,12 +289,12 @@ def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
 
 
 def _read_uint8(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
-    """Read an array of bytes."""
+    """Read an array of uint8 of this shape; raises as `_read_exactly` does."""
     return np.frombuffer(_read_exactly(f, url, math.prod(shape)), np.uint8).reshape(shape)
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
-    """Read the centroids of each part of a row, shape (parts, part_size, 256) float32.
+    """Read the centroids of each part of a row, shape (parts, part_size, 256) float32; 0 `parts` for any number.
 
     Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
     """

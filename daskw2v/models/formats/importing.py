@@ -34,7 +34,8 @@ def import_vectors(
     ParameterError
         If there is no such format.
     InputError
-        If the file cannot be read, is cut short, contradicts its header, or has a word twice.
+        If the file cannot be read, is cut short, contradicts its header, or has a word twice or a vector that is not
+        finite.
     StoreError
         If the vectors take more memory than is free.
 
@@ -58,7 +59,7 @@ def import_vectors(
 
 
 def _detect_format(url: str, storage_options: Mapping[str, Any] | None) -> str:
-    """Return the format of a file by its suffix, and of a .bin file by its first bytes."""
+    """Return the format of a file by its suffix, and of a .bin file by its first bytes; text for another suffix."""
     name = url.removesuffix(".gz")
     if not name.endswith(".bin"):
         return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), "text")

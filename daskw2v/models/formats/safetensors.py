@@ -51,7 +51,7 @@ def read_safetensors(f: BinaryIO, url: str) -> Vectors:
     Raises
     ------
     InputError
-        If the file is cut short, or lacks one of these tensors.
+        If the file is cut short, has other tensors than these, or has a word twice or a vector that is not finite.
     StoreError
         If the vectors take more memory than is free.
     """

@@ -36,7 +36,8 @@ def write_static(
     Raises
     ------
     InputError
-        If the model's tokenizer is a function, the model has no words, or `sif` needs counts and there are none.
+        If the model's tokenizer is a function, is missing or has gaps in its ids; if the model has no words; or if
+        `sif` needs counts and there are none.
     """
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
@@ -84,7 +85,7 @@ def _words_of_tokens(tokenizer: Any, vectors: Vectors) -> Int64Array:
 
 
 def _describe_steps(tokenizer: str) -> dict[str, Any]:
-    """Return normalizer and pre-tokenizer of a tokenizer of daskw2v, as JSON of the package tokenizers."""
+    """Return normalizer and pre-tokenizer of a tokenizer, by its name, as JSON; raise InputError for a function."""
     steps = steps_of(tokenizer)
     if steps is None:
         raise InputError(

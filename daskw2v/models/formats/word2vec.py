@@ -78,7 +78,8 @@ def import_word2vec(
     Raises
     ------
     InputError
-        If the file cannot be read, is truncated, contradicts its header, or has a word twice; if a line is too long.
+        If the file cannot be read, is truncated, contradicts its header, or has a word twice; if a line is too long, or
+        a vector is not finite.
     StoreError
         If the vectors take more memory than is free.
 

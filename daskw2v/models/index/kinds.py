@@ -81,17 +81,17 @@ class Searcher(ABC):
 
     @abstractmethod
     def read(self, content: UInt8Array, source: str) -> None:
-        """Use a file whose checksum was checked, without copying it.
+        """Use the content of a file whose checksum was checked, without copying it; `source` names it in messages.
 
         Raises
         ------
         StoreError
-            If it is not a file of this kind, shape and release.
+            If it is not of this kind, shape and release.
         """
 
     @abstractmethod
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..."""
+        """Add the unit vectors of the words start, start + 1, ..., by at most `threads`, 0 for one on each core."""
 
     @abstractmethod
     def content(self) -> UInt8Array:
@@ -99,7 +99,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors, shape (n, D)."""
 
 
 class GraphIndex(Searcher):
@@ -134,7 +134,7 @@ class GraphIndex(Searcher):
         self._lock = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
 
     def read(self, content: UInt8Array, source: str) -> None:
-        """Use a file whose checksum was checked, without copying it.
+        """Use the content of a file, as `Searcher.read` does.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class GraphIndex(Searcher):
         return np.frombuffer(self._index.save(), np.uint8) if self._content is None else self._content
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return the `topn` words that the graph returns for each unit vector; they count as the nearest."""
+        """Return the `topn` words that the graph returns for each unit vector, as the nearest if it finds so many."""
         with self._lock:
             matches = self._index.search(units.astype(_HALF), topn)
         keys, counts = np.atleast_2d(matches.keys), np.atleast_1d(getattr(matches, "counts", len(matches)))
@@ -194,12 +194,12 @@ class Table(Searcher):
         self._parse(content)
 
     def read(self, content: UInt8Array, source: str) -> None:
-        """Use a file whose checksum was checked, without copying it.
+        """Use the content of a file, as `Searcher.read` does.
 
         Raises
         ------
         StoreError
-            If it has another size than a table of this shape, or holds what no table does.
+            If it has another size than a table of this shape.
         """
         if len(content) != (size := self._size()):
             raise refused(source, f"has {len(content)} bytes, a table of this shape {size}")
@@ -212,7 +212,9 @@ class Table(Searcher):
     def _rank(
         self, score: Callable[[int, int, Float32Array], None], n_queries: int, topn: int
     ) -> tuple[Int64Array, Float32Array]:
-        """Return candidates for the `topn` words nearest to each query, best first, and scores, both (n_queries, n).
+        """Return the n words with the highest scores for each query, best first, and scores, both (n_queries, n).
+
+        n is 4 `topn`, at least the effort, and at most all words.
 
         Parameters
         ----------
@@ -258,7 +260,7 @@ class Int8Index(Table):
         self._center, self._steps, self._errors = np.split(numbers, [dimensions, dimensions + words])
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..., in order; their first mean is the center."""
+        """Add the unit vectors of the words start, start + 1, ...; the first call's mean is the center."""
         if start == 0:
             self._center[:] = units.mean(axis=0)
 
@@ -271,7 +273,7 @@ class Int8Index(Table):
         map_ranges(write, len(units), threads)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors, as many as `_rank` keeps."""
         queries, scales, errors = quantize_queries(units)
         bounds = import_module("daskw2v.kernels.search").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
@@ -313,14 +315,14 @@ class ProductIndex(Table):
         return _HEAD.itemsize + parts * (self._part * CENTROIDS * _NUMBER.itemsize + self._shape[0])
 
     def _parse(self, content: UInt8Array) -> None:
-        """Keep views of the centroids of each part, and of the codes of each word; dimensions of a part are first."""
+        """Keep views of the centroids of each part and the codes of each word, which follow the part size."""
         parts = -(-self._shape[1] // self._part)
         codes = len(content) - parts * self._shape[0]
         self._books = content[_HEAD.itemsize : codes].view(_NUMBER).reshape(parts, self._part, CENTROIDS)
         self._codes = content[codes:].reshape(self._shape[0], parts)
 
     def read(self, content: UInt8Array, source: str) -> None:
-        """Use a file; raises as `Table.read` does, also for centroids that are not finite."""
+        """Use a file; raises as `Table.read` does, also for a wrong part size, and centroids that are not finite."""
         if len(content) < _HEAD.itemsize:
             raise refused(source, f"has {len(content)} bytes, too few for an index")
         part_size = int(content[: _HEAD.itemsize].view(_HEAD)[0])
@@ -332,14 +334,14 @@ class ProductIndex(Table):
             raise refused(source, "has a centroid that is not finite")
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..., in order; the first ones make the centroids."""
+        """Add the unit vectors of the words start, start + 1, ...; those of the first call make the centroids."""
         parts = cut_vectors(units, self._part)
         if start == 0:
             self._books[:] = make_books(parts)
         self._codes[start : start + len(units)] = encode_parts(parts, self._native_books(), threads)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors, as many as `_rank` keeps."""
         sums = import_module("daskw2v.kernels.search").sums  # Numba is loaded once it is needed
         tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", cut_vectors(units, self._part), self._native_books()))
 
@@ -374,13 +376,13 @@ class BinaryIndex(Table):
         self._codes, self._center = content[:bits].reshape(self._shape[0], -1), content[bits:].view(_NUMBER)
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..., in order; their first mean is the center."""
+        """Add the unit vectors of the words start, start + 1, ...; the first call's mean is the center."""
         if start == 0:
             self._center[:] = units.mean(axis=0)
         self._codes[start : start + len(units)] = self._signs(units)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors, as many as `_rank` keeps."""
         agreements = import_module("daskw2v.kernels.search").agreements  # Numba is loaded once it is needed
         codes, queries = _as_uint64(self._codes), _as_uint64(self._signs(units))
 

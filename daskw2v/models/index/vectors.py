@@ -25,7 +25,7 @@ from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
 _QUERIES = 256  # queries whose candidates are searched at once
-_COMPARED = 1 << 15  # candidates whose rows are in memory at once: of as many queries for ten words each
+_COMPARED = 1 << 15  # candidates whose rows are in memory at once: of _QUERIES queries with the default effort
 _RECALL_QUERIES = 1000  # words that the recall is measured with
 _TOPN = 10
 _MAX_LINKS = 512
@@ -36,9 +36,9 @@ class IndexedVectors(Vectors):
     """Vectors with an index, which finds the nearest words, or most of them, with exact cosines.
 
     `nearest`, `most_similar` and analogies by `3cosadd` use the index, which finds all of the nearest words if it is
-    `int8`, and most of them otherwise. Where it finds too few, the search is done again without it. `exact` searches
-    without the index, which has no `restrict_vocab`; everything else is as in `Vectors`. Words whose vectors a subword
-    network computes can be queries but not neighbours.
+    `int8`, and most of them otherwise. Where it finds too few, or another word may be nearer by the bounds of `int8`,
+    the search is done again without it. `exact` searches without the index, whose searches refuse `restrict_vocab`;
+    everything else is as in `Vectors`. Words outside the vocabulary can be queries but not neighbours.
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ class IndexedVectors(Vectors):
 
         Raises
         ------
+        ParameterError
+            If `effort` is below 1.
         StoreError
             As `Vectors.open`; also if there is no index, or it is damaged or of other vectors.
         VocabularyError
@@ -117,7 +119,7 @@ class IndexedVectors(Vectors):
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return ids and cosines of the nearest words, (n, topn). Where the index is unsure, all words are searched."""
+        """Return ids and cosines as `WordQueries._nearest` does. Where the index is unsure, all words are searched."""
         assert self.searcher is not None
         if restrict_vocab is not None:
             problem = f"restrict_vocab={restrict_vocab!r}: an index always searches all words."

@@ -40,12 +40,17 @@ class Distances(WordRows):
         return float(first @ second)
 
     def distance(self, a: Word, b: Word) -> float:
-        """Return 1 - the cosine of two words' vectors; raises as `similarity` does.
+        """Return 1 - the cosine of two words' vectors.
 
         Parameters
         ----------
         a, b
             The words.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known.
 
         Examples
         --------
@@ -71,7 +76,7 @@ class Distances(WordRows):
         UnknownWordError
             If a word is not known.
         ParameterError
-            If the vector does not have D dimensions, or is not finite.
+            If the vector does not have D dimensions, or is not finite; or `other_words` is no list.
 
         Examples
         --------
@@ -108,7 +113,7 @@ class Distances(WordRows):
         Raises
         ------
         ParameterError
-            If their dimensions differ, or they are not finite numbers.
+            If their dimensions differ, they are not finite numbers, or `vector_1` is no single vector.
 
         Examples
         --------

@@ -51,19 +51,13 @@ def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> F
 
 
 def check_sif(a: Any) -> None:
-    """Raise an error if `a`, the constant of smooth inverse frequency, is not a finite number above 0.
-
-    Raises
-    ------
-    ParameterError
-        If `a` is not a finite number above 0.
-    """
+    """Raise ParameterError if `a`, the constant of smooth inverse frequency, is not a finite number above 0."""
     if not _RANGE.check(a):
         raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {DEFAULT_SIF:g}, or leave it out.")
 
 
 def sif_weights(vectors: Vectors, a: float) -> Float32Array:
-    """Return the weight of each word, shape (V,); its probability is its share of the counts of all words.
+    """Return the weight a / (a + p) of each word, shape (V,) float32; p is its share of the counts of all words.
 
     Raises
     ------
@@ -79,12 +73,14 @@ def sif_weights(vectors: Vectors, a: float) -> Float32Array:
 
 
 def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
-    """Return the name of a model's tokenizer, and the content of its tokenizer.json; None if it has no such file.
+    """Return the name of a model's tokenizer, and the content of its tokenizer.json; None for another kind.
+
+    The name is "whitespace" if the metadata have none.
 
     Raises
     ------
     InputError
-        If the vectors lack that file; `remedy` ends the message.
+        If the name is of a tokenizer.json, which the vectors lack; `remedy` ends the message.
     """
     name, content = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")), vectors.tokenizer_json()
     if content is None and is_settled_file(name):
@@ -94,7 +90,7 @@ def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
 
 
 def _mean_vectors(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
-    """Return the mean vector of the known words of each text, shape (n, D), each word times its weight, (V,)."""
+    """Return the mean of the vectors of each text's known words, times `weights`, (V,); (n, D), zeros without any."""
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)
     if weights is not None:
@@ -108,7 +104,7 @@ def _mean_vectors(vectors: Vectors, texts: list[Sequence[str]], weights: Float32
 
 
 class _Splitter:
-    """Splits texts into words by a tokenizer, the model's if None, and joins phrases; lists of words stay."""
+    """Splits texts into words by a tokenizer, the model's if None, and joins phrases; lists of words are not split."""
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
@@ -128,7 +124,7 @@ class _Splitter:
 
 
 def _read_phrases(vectors: Vectors) -> Phrases | None:
-    """Return the phrases that words of the model's text were joined to; None without any, or without its version."""
+    """Return the phrases that words of the model's text were joined to; None without any, or without their version."""
     if not vectors.metadata.get("phrases"):
         return None
     if vectors._version is None or "phrases" not in vectors._version.children():

@@ -56,7 +56,7 @@ class FeatureVectors:
         return self.keys.ngrams.maxn > 0
 
     def select_ngrams(self, ngrams: Int64Array) -> "FeatureVectors":
-        """Return the rows of the table and of the n-grams with these indices in `keys.buckets`, in memory."""
+        """Return the rows of the user's table, and of the n-grams with these indices in `keys.buckets`, in memory."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
         return FeatureVectors(self.keys.select_ngrams(ngrams), np.ascontiguousarray(self.rows[rows]))
@@ -112,9 +112,9 @@ def fit_ngrams(
 ) -> FeatureVectors:
     """Return rows of n-grams whose means approximate the directions of words' vectors.
 
-    Each row is the mean of all directions and a fitted difference from it. The weight of a word in the fit is the
-    square root of its count / _FULL_COUNT, at most 1. The most frequent n-grams come first, as in a model that is
-    trained with n-grams.
+    Each row is the mean of all directions plus a fitted difference. The weight of a word in the fit is the square root
+    of (count / _FULL_COUNT), at most 1; it is 1 if no word has a count. The most frequent n-grams come first, as in a
+    model that is trained with n-grams.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def fit_ngrams(
     ngrams
         Lengths and buckets of the n-grams.
     max_ngrams
-        Number of n-grams with rows, the n-grams of the most words; all by default.
+        Largest number of n-grams with rows, the n-grams of the most words; all by default.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def fit_ngrams(
 
 
 def rank_ngrams(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
-    """Return the indices of n n-grams in `keys.buckets`, the most frequent in the text first, shape (n,) int64."""
+    """Return the indices of all n n-grams in `keys.buckets`, the most frequent in the text first, shape (n,) int64."""
     kernel = import_module("daskw2v.features.ngram_kernel")
     word_counts, totals = _counts_or_ones(vocabulary), np.zeros(len(keys))
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):

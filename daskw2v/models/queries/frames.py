@@ -1,6 +1,6 @@
-"""Words, counts and vectors as tables of pandas and Arrow, and the nearest words of many words as a table of Dask.
+"""Words, counts and vectors as tables of pandas, polars, Arrow and Dask, and the nearest words as a table of Dask.
 
-Workers of a Dask cluster read parts of the tables from a store; of the nearest words, each task searches for a part.
+Workers of a Dask cluster read parts of Dask's tables from a store; each task searches for the nearest words of a part.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -148,21 +148,21 @@ class Frames(WordQueries):
         return dd.from_map(read_frame, slices, store=self._store, meta=meta, divisions=divisions, label="vectors")
 
     def _words_at_once(self) -> int:
-        """Return the number of words that are read at once."""
+        """Return the number of words of the first range of `slices`; 1 without words."""
         return next((ids.stop for ids in self.slices()), 1)
 
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        The neighbours are those of `nearest`. Each task searches for about thousand words: its worker opens the model,
-        reads all rows once, block by block, and takes about 400 MB. `to_parquet` of the result writes it.
+        The neighbours are those of `nearest`. Each task searches for those of 4,096 words: its worker opens the
+        model, reads all rows once, block by block, and takes about 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------
         words
             Words, also words of the subword network; all words of the vocabulary by default.
         topn
-            Number of neighbours of each.
+            Number of neighbours of each; all if the model has fewer.
 
         Returns
         -------
@@ -228,12 +228,12 @@ def arrow_schema(vector_size: int) -> Any:
 
 
 def read_rows(store: Store, ids: slice) -> Float32Array:
-    """Read the vectors of a range of words of a version, shape (n, D)."""
+    """Read the vectors of a range of ids of a version, shape (n, D)."""
     return read_table(store, "input", ids.start, ids.stop)
 
 
 def read_frame(ids: slice, store: Store) -> Any:
-    """Read a range of words of a version as a DataFrame, with the columns of `make_frame`."""
+    """Read the words of a range of ids of a version as a DataFrame, as `make_frame` returns it."""
     words = _read_words(store, ids)
     return make_frame(words, words.counts, read_rows(store, ids), ids.start)
 

@@ -56,7 +56,7 @@ class Keys(_Words, Sequence[str]):
         return [self._vocabulary.word(number) for number in numbers]
 
     def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
-        """Return the row of a word, as queries do.
+        """Return the row of a word; an integer stands for its digits.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Keys(_Words, Sequence[str]):
 
 
 class KeyNumbers(_Words, Mapping[Word, int]):
-    """The row of each word; raises UnknownWordError, a KeyError, for other words."""
+    """The row of each word, as a mapping; raises UnknownWordError, a KeyError, for other words."""
 
     def __getitem__(self, word: Word) -> int:
         return self._vocabulary.id(word)
@@ -89,7 +89,7 @@ class Lookups(WordRows, Answers):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list whose words are decoded when they are read.
+        """The words in order of their ids: a sequence, no list, whose words are decoded when they are read.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Lookups(WordRows, Answers):
         key
             The word.
         default
-            Answer for a word outside the vocabulary, instead of an error.
+            Answer for a word outside the vocabulary; None raises an error.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Lookups(WordRows, Answers):
         keys
             Words; or arrays of shape (D,), which are taken as they are.
         weights
-            Weight of each key, shape (n,); 1 by default. The sum is divided by that of their absolute values.
+            Weight of each key, shape (n,); 1 by default. The sum is divided by that of known keys' absolute weights.
         pre_normalize
             Whether words' vectors are scaled to length 1 before.
         post_normalize
@@ -236,7 +236,8 @@ class Lookups(WordRows, Answers):
         UnknownWordError
             If a word is not known, and unknown ones are not passed over.
         ParameterError
-            If there are no keys, not as many weights as keys, or a weight is not finite.
+            If there are no keys or no list of them, not as many weights as keys, a weight is not finite, or an array is
+            not of D finite numbers.
 
         Examples
         --------

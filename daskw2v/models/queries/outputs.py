@@ -97,7 +97,7 @@ class Outputs(WordRows):
             self.write_to(store)
 
     def write_to(self, store: Store) -> None:
-        """Write the model into a folder, as `save` does, also if the folder is not empty."""
+        """Write the model into a folder, as `save` does, after everything in the folder was deleted."""
         slices = list(self.slices())
         tables = {"input": (len(self.vocabulary), self.vector_size)}
         if self.features is not None:
@@ -120,12 +120,12 @@ class Outputs(WordRows):
     def tokenizer_json(self) -> bytes | None:
         """Return the tokenizer of Hugging Face that the text was split by, as the JSON of its file.
 
-        The result is None for another tokenizer, and for vectors that are not of a version that was opened.
+        The result is None for another kind of tokenizer, and for vectors that are not of a version that was opened.
 
         Raises
         ------
         DamageError
-            If it is not the tokenizer of the text.
+            If the version holds another tokenizer than its parameters name.
 
         Examples
         --------
@@ -139,8 +139,8 @@ class Outputs(WordRows):
     def output_rows(self) -> StoredRows | None:
         """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
 
-        It is None if the version's table does not have a row for each word, as with hierarchical softmax, and for
-        vectors that are only in memory or that `align` has rotated.
+        Rows are read when it is indexed. It is None if the version's table does not have a row for each word, as with
+        hierarchical softmax, and for vectors that are only in memory or that `align` has rotated.
 
         Examples
         --------
@@ -178,6 +178,8 @@ class Outputs(WordRows):
         ParameterError
             If the model has no output table with a row for each word (`output_rows`), there are no words, or `topn` is
             below 1.
+        StoreError
+            If the output table is not finite.
 
         Examples
         --------

@@ -56,7 +56,7 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
     ------
     ParameterError
         If `vectors` is not a matrix of numbers that float32 can hold, with a row for each word; if a word is neither
-        a text nor an integer; or `subwords` or `stable_ids` do not fit.
+        a text nor an integer; if `subwords`, `features` or `stable_ids` do not fit; or `url` holds a secret.
     VocabularyError
         If a word occurs twice.
 

@@ -55,7 +55,7 @@ class WordQueries(WordRows):
         return ids, cosines
 
     def _count_searched(self, restrict_vocab: int | None) -> int:
-        """Return the number of words to search: `restrict_vocab`, at most all, which None stands for."""
+        """Return the number of words to search: `restrict_vocab`, at most all; None stands for all."""
         if restrict_vocab is None:
             return len(self)
         return min(len(self), as_positive_int("restrict_vocab", restrict_vocab))
@@ -109,7 +109,7 @@ class WordQueries(WordRows):
         Parameters
         ----------
         search
-            Function (vectors, topn, restrict_vocab) that returns ids and cosines, both of shape (n, topn).
+            Function (vectors, topn, restrict_vocab) that returns ids and cosines, as `_nearest` does.
         queries, topn, restrict_vocab
             As in `nearest`.
         """
@@ -313,7 +313,7 @@ class WordQueries(WordRows):
         return self._name_results(best, scores, ids, topn)
 
     def doesnt_match(self, words: Sequence[Word]) -> Word:
-        """Return the word, as passed, that is farthest from the mean of all.
+        """Return the word, as passed, whose cosine with the mean of all unit vectors is the smallest.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class WordQueries(WordRows):
     def _look_up_keys(
         self, keys: Sequence[Word | npt.NDArray[Any]], *, scale_arrays: bool
     ) -> tuple[Int64Array, Float32Array]:
-        """Return the ids of the words among n keys, and a row for each key, shape (n, D).
+        """Return the ids of the words among n keys, without arrays, and a row for each key, shape (n, D).
 
         Words have their unit vectors; arrays are scaled to length 1 if `scale_arrays`.
         """
@@ -359,10 +359,10 @@ class WordQueries(WordRows):
     def _multiply_cosines(
         self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return ids and scores of the `topn` words with the highest scores, both of shape (topn,), best first.
+        """Return ids and scores of the words with the highest scores, shape (topn,) or shorter, best first.
 
-        The score is the product of cosines with the first `n_positive` units, mapped to 0..1, divided by epsilon plus
-        the product of the cosines with the other units.
+        The score is the product of (1 + cosine) / 2 with the first `n_positive` of `units`, shape (n, D), divided by
+        epsilon plus that with the others.
         """
         ranking = Ranking(1, topn)
         for block in self.blocks_for(len(units), self._count_searched(restrict_vocab)):

@@ -17,14 +17,14 @@ Weighted = Word | Vector | tuple[Word | Vector, float]
 
 
 def as_word_list(words: Any) -> list[Word]:
-    """Return words as a list; raise ParameterError for a single word or anything else."""
+    """Return the elements of an iterable, not checked, as a list; raise ParameterError for a text or no iterable."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise ParameterError(f"{words!r} is not a list of words.", "Give words in a list, such as ['king', 'queen'].")
     return list(words)
 
 
 def as_nonempty_word_list(words: Any) -> list[Word]:
-    """Return words as a list that is not empty; raise ParameterError for anything else."""
+    """Return words as `as_word_list` does; raise ParameterError also for an empty list."""
     listed = as_word_list(words)
     if not listed:
         raise ParameterError("No words to compare.", "Give at least one word.")
@@ -32,7 +32,7 @@ def as_nonempty_word_list(words: Any) -> list[Word]:
 
 
 def weigh_words(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]:
-    """Yield each word or array with its weight, by default `weight`; raise ParameterError for anything else."""
+    """Yield one or more words or arrays, each with its own weight or `weight`; raise ParameterError for all else."""
     for word in [words] if _is_single(words) else as_word_list(words):
         yield (word, weight) if is_word(word) or _is_vector(word) else _as_pair(word)
 
@@ -45,7 +45,7 @@ def _is_single(words: Any) -> bool:
 
 
 def _is_vector(word: Any) -> bool:
-    """Return whether an argument is an array of real numbers."""
+    """Return whether an argument is an array of real numbers, of any shape."""
     return isinstance(word, np.ndarray) and word.dtype.kind in "fiu"
 
 
@@ -78,7 +78,7 @@ def as_positive_int(name: str, value: Any) -> int:
 
 
 def as_query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
-    """Return a vector, (size,), or n vectors, (n, size), as float32; raise ParameterError for anything else."""
+    """Return a vector, (size,), or n vectors, (n, size), as finite float32; raise ParameterError for anything else."""
     try:
         numbers = np.asarray(vectors)
     except ValueError:  # rows of several lengths
@@ -97,7 +97,7 @@ def as_query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
 
 
 def as_query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
-    """Return a vector, shape (size,), as float32; raise ParameterError for anything else."""
+    """Return a vector, shape (size,), as finite float32; raise ParameterError for anything else."""
     query = as_query_vectors(vector, size)
     if query.ndim != 1:
         problem = f"The query has the shape {query.shape}, and is not one vector of {size} dimensions."

@@ -21,7 +21,10 @@ def cut(length: int, step: int) -> Iterator[slice]:
 
 
 def map_ranges(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
-    """Return the results of `work` for slices of 0..n - 1, in order; each runs in a thread, by default one a core."""
+    """Return the results of `work` for slices that cover 0..n - 1, in order; each runs in a thread of its own.
+
+    There are at most `threads`, 0 for one on each core, and fewer for a small n.
+    """
     threads = max(1, min(threads or usable_cores(), n // THREAD_ROWS))
     with ThreadPoolExecutor(threads) as pool:
         return [*pool.map(work, cut(n, max(1, -(-n // threads))))]
@@ -73,7 +76,7 @@ class VectorBlock(NamedTuple):
 def compare_blocks(
     blocks: Iterable[VectorBlock], groups: Sequence[Float32Array], *, by_threads: bool
 ) -> Iterator[tuple[VectorBlock, list[Float32Array]]]:
-    """Yield each block, and its words' cosines with each group of unit vectors, shape (m, n).
+    """Yield each block, and a list of its words' cosines with each group of m unit vectors, shape (m, n).
 
     With `by_threads` the blocks, which are all in memory, are distributed to threads, since one core does not use all
     of the memory's bandwidth. For many vectors, BLAS uses threads itself.
@@ -115,7 +118,7 @@ class Ranking:
         self._ids, self._scores = np.take_along_axis(ids, selected, axis=1), np.take_along_axis(best, selected, axis=1)
 
     def _candidates(self, scores: Float32Array) -> tuple[Int64Array, Float32Array]:
-        """Return columns and values of scores that may be among the best, padded with -inf, both (n_queries, n)."""
+        """Return columns and values of scores that may be among the best, padded with -inf, both (n_queries, m)."""
         if self._scores.shape[1] == self._topn and np.isfinite(lowest := self._scores.min(axis=1)).all():
             # In later blocks, few words exceed the lowest score: to select them takes a tenth of the time of a partial
             # sort

@@ -36,7 +36,7 @@ def open_for_reading(url: Location, storage_options: Mapping[str, Any] | None = 
 
 
 def _compressed(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
-    """Return a file; a view that compresses or decompresses if its name ends in .gz, equal content to equal bytes."""
+    """Return a file, or a view that (de)compresses it if its name ends in .gz; equal contents give equal bytes."""
     if not url.endswith(".gz"):
         return nullcontext(f)
     return gzip.GzipFile("", mode, fileobj=f, mtime=0)  # type: ignore[return-value]  # it has all that readers use
@@ -44,7 +44,9 @@ def _compressed(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[Bina
 
 @contextmanager
 def open_for_writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed if its name ends in .gz. It appears when the block ends without error.
+    """Open a file for writing bytes, compressed if its name ends in .gz.
+
+    It appears when the block ends without error, and replaces an existing file.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def _report_full_disk(url: str) -> Iterator[None]:
 
 @contextmanager
 def _create_local_file(path: str) -> Iterator[BinaryIO]:
-    """Open a file that gets its name at the end. Its temporary name is always the same, so that no file remains."""
+    """Open a file that gets its name at the end. The next writer removes the temporary file of a killed process."""
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.part")
@@ -100,9 +102,10 @@ def _create_local_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def create_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
-    """Yield a folder to fill, which appears at the URL if the block ends without error; nothing may be there before.
+    """Yield a folder to fill, which appears at the URL if the block ends without error.
 
-    On an object store the folder is filled at its URL, and removed if the block ends with an error.
+    The folder may exist if it is empty. On an object store it is filled at its URL, and removed if the block ends with
+    an error.
 
     Raises
     ------
@@ -126,7 +129,7 @@ def create_folder(url: str, storage_options: Mapping[str, Any] | None = None) ->
 
 @contextmanager
 def _create_local_folder(path: str) -> Iterator[str]:
-    """Yield the temporary path of a folder that gets its path at the end, as the file of `_create_local_file` does."""
+    """Yield a temporary path, at which the block creates a folder; at the end the folder is moved to `path`."""
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
     temporary = os.path.join(parent, f".{name}.part")

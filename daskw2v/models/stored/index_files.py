@@ -5,7 +5,7 @@ is refused before usearch reads it. A checksum detects damage, not attacks: trus
 
 The version itself does not change and is complete without an index. Each build writes a file with a new name, which
 the manifest names, so that concurrent builds do not interfere. One build at a time writes the manifest and deletes the
-file before: the holder of a lease.
+former file: the holder of a lease.
 """
 
 import hashlib
@@ -39,13 +39,13 @@ class IndexSummary:
     connectivity, expansion
         Arguments of `build_index`; 0 where its kind does not read them.
     recall
-        Share of the ten nearest words that it finds with the default effort.
+        Share of the ten nearest words, 0..1, that it finds with the default effort.
     queries
         Number of words that the recall was measured with.
     file, size, digest
-        Name, size and BLAKE2b digest of its file.
+        Name of its file in `index/`, size in bytes, and BLAKE2b digest.
     version
-        Random name of the version whose vectors it has, as `read_attempt` returns it.
+        Attempt of the version whose vectors it has, a random name, as `read_attempt` returns it.
     kind
         Kind of index, one of `KINDS`.
     """
@@ -64,7 +64,7 @@ class IndexSummary:
 
 
 def describe_file(content: UInt8Array) -> tuple[str, int, str]:
-    """Return a new unique name, the size and the digest of a file with a content, for its `IndexSummary`."""
+    """Return a new unique name, the size in bytes and the digest of a file with a content, for its `IndexSummary`."""
     return uuid.uuid4().hex, len(content), _digest(content)
 
 
@@ -113,12 +113,12 @@ def read_summary(version: Store) -> IndexSummary:
 
 
 def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> UInt8Array:
-    """Read the content of the file of a version's index, and check it.
+    """Read the content of the file of a version's index, and check it; `shape` is words and dimensions of the model.
 
     Raises
     ------
     StoreError
-        If the index is not of vectors of this shape, or the file is damaged.
+        If the index has another shape, the file is damaged, missing or larger than it should be, or memory lacks room.
     """
     url = f"{version.url}/{FOLDER}/{summary.file}"
     if (summary.words, summary.dimensions) != shape:

@@ -1,9 +1,10 @@
 """Reads and writes the contents of a model's version.
 
 A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
-subword network (`subwords`), the features that the rows of the table `features` stand for (`feature_keys`), and the
-stable ids of words (`ids`). Beside them are the list of files that its text was read from, and a tokenizer of Hugging
-Face. A version is valid once its manifest exists, which `finish` writes last.
+subword network (`subwords`), the features that the rows of the table `features` stand for (`feature_keys`), the stable
+ids of words (`ids`), phrases, and a tokenizer of Hugging Face, which settled Params name by a digest of its content.
+Beside them is the list of files that its text was read from. A version is valid once its manifest exists, which
+`finish` writes last. `store` is the version's folder throughout.
 
 A version or checkpoint gets its attempt, a random name, when it is created. The attempt binds tables, vocabulary,
 manifest, list of files and index to each other, also where the folder has another name.
@@ -63,7 +64,7 @@ def read_vocabulary(store: Store) -> Vocabulary:
     Raises
     ------
     StoreError
-        If the version or its vocabulary is missing.
+        If the version or its vocabulary is missing or damaged.
     VocabularyError
         If its arrays contradict each other.
     """
@@ -93,7 +94,7 @@ def write_features(store: Store, keys: FeatureKeys) -> None:
 
 
 def read_features(store: Store) -> FeatureKeys | None:
-    """Read the features that the rows of a version's table `features` stand for; return None if it has no such table.
+    """Read the features that a version's rows of `features` stand for, in their order; None without such a table.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def read_ids(store: Store) -> StableIds | None:
 
 
 def has_ids(store: Store) -> bool:
-    """Return whether a version's words have stable ids."""
+    """Return whether a version declares that its words have stable ids, which are not read."""
     return bool(store.open_group().attrs.get(_IDS))
 
 
@@ -150,8 +151,8 @@ def assign_stable_ids(earlier: Store | None, new: Vocabulary) -> StableIds:
     Parameters
     ----------
     earlier
-        `Versions.newest_with_ids`, which knows all ids that were assigned, whether it is served or not. If there is
-        none, the version used so far, whose rows become ids; None for a first version.
+        Folder of `Versions.newest_with_ids`, which knows all ids that were assigned, whether it is served or not. If
+        there is none, the folder of the version used so far, whose rows become ids; None for a first version.
     new
         Vocabulary of the new version.
 
@@ -172,7 +173,7 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     Raises
     ------
     DamageError
-        If a table or the vocabulary is damaged or missing, or they differ in length.
+        If a table or the vocabulary is damaged or missing, or `input` and the vocabulary differ in length.
     """
     group = store.open_group()
     words = _count_words(store)
@@ -189,19 +190,17 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     Parameters
     ----------
     store
-        Folder of the version. Tables, vocabulary and, if it has them, network and ids are written.
+        Folder of the version, with tables, vocabulary and, if it has them, network, features and ids.
     manifest
-        Metadata of the model: params, corpus, metrics. Shapes of tables, version of the package and time (UTC) are
-        added.
+        Metadata of the model: params, corpus, metrics. Shapes of tables, whether there is a network, version of the
+        package, time (UTC) and attempt are added.
 
     Raises
     ------
     TrainingError
         If a table contains NaN or infinity.
     DamageError
-        If a table is incomplete, or a part is damaged or missing.
-    StoreError
-        If vocabulary, `input` table and ids differ in length.
+        If a table is incomplete, a part is damaged or missing, or vocabulary, `input` table and ids differ in length.
     VocabularyError
         If an id belongs to two words or to none.
     """
@@ -209,7 +208,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     for name, table in tables.items():
         _check_finite(store, name, table)
     finish_tables(store, [table.array.chunk_checksums() for table in tables.values() if not table.array.is_finished])
-    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as `open_model` does
+    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as opening does
     store.finish_manifest(
         {
             **manifest,
@@ -226,15 +225,15 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
 def read_finished(store: Store) -> dict[str, Any] | None:
     """Return the manifest of a version, without secrets; None if the version is not finished.
 
-    A version may come from anyone, so the types of the entries are checked; or from a release that accepted URLs with
-    secrets.
+    A version may come from anyone, so entries that have to be mappings are checked; null ones are left out. It may also
+    come from a release that accepted URLs with secrets.
 
     Raises
     ------
     DamageError
         If it is damaged.
     FormatError
-        If another daskw2v wrote it, or an entry has the wrong type.
+        If another daskw2v wrote it, or an entry that has to be a mapping is none.
     """
     manifest = store.read_manifest()
     if manifest is None or "tables" not in manifest:
@@ -274,7 +273,7 @@ def read_sources(store: Store) -> list[Source] | None:
 
 
 def write_tokenizer(store: Store, work: Store, params: Params) -> None:
-    """Copy the tokenizer of settled Params, if it is of Hugging Face, to a version of a model."""
+    """Copy the tokenizer of settled Params, if it is of Hugging Face, from the work directory `work` to a version."""
     if stored_tokenizers.is_settled_file(params.tokenizer):
         write_tokenizer_json(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
 
@@ -290,7 +289,7 @@ def read_tokenizer(store: Store, name: str) -> bytes | None:
     Raises
     ------
     DamageError
-        If it is another tokenizer.
+        If its digest is not that in `name`, or it is damaged.
     """
     if _TOKENIZER not in store.children():
         return None
@@ -355,7 +354,7 @@ def _create_declared_part(store: Store, name: str) -> zarr.Group:
 
 
 def _open_part(store: Store, name: str) -> zarr.Group | None:
-    """Return an optional group of a version; None if it was not declared, DamageError if it is missing."""
+    """Return an optional group of a version; None if there is none, DamageError if one was declared."""
     model = store.open_group()
     group = model.get(name)
     if isinstance(group, zarr.Group):

@@ -1,6 +1,6 @@
 """The finished versions of a model: their names, manifests, tags and damage.
 
-The name of a version is a number and the run, as in v0002-3f2a.
+The name of a version is a number and the name of the run that wrote it, as in v0002-3f2a.
 """
 
 import re
@@ -65,7 +65,7 @@ class Version(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Number of words; raises as `created` does."""
+        """Number of words; raises a FormatError if the manifest lacks it."""
         match self.manifest.get("tables"):
             case {"input": [int(words), int()]}:
                 return words
@@ -101,7 +101,7 @@ class FinishedVersions:
         return self.work / FOLDER
 
     def all(self) -> list[Version]:
-        """Return all finished versions whose manifests are undamaged and of this daskw2v, in order of their numbers.
+        """Return the finished versions with undamaged manifests of this daskw2v, in order of their numbers.
 
         Examples
         --------
@@ -221,7 +221,8 @@ class FinishedVersions:
     def is_bound(self, name: str) -> bool:
         """Return whether the files of an undamaged version are bound to their locations in the version.
 
-        Neither `verify` nor reading detects swapped files of a version that an older daskw2v wrote.
+        `name` is a name, no tag. Neither `verify` nor reading detects swapped files of a version that an older daskw2v
+        wrote.
 
         Raises
         ------
@@ -267,7 +268,9 @@ class FinishedVersions:
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
     def name_of(self, name: str = POINTER) -> str | None:
-        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads only the state.
+        """Return the name of the version that `LATEST` or a tag refers to, None if it refers to none.
+
+        The name of a version is returned as it is, also if there is no such version: only the state is read.
 
         Examples
         --------
@@ -294,7 +297,7 @@ class FinishedVersions:
         Raises
         ------
         StoreError
-            If the file of the tags is damaged.
+            If the state of the versions cannot be read.
 
         Examples
         --------
@@ -350,7 +353,10 @@ def check_version(version: Store) -> None:
 
 
 def _find_contradictions(version: Store, *, full: bool) -> list[DamageError]:
-    """Return the damage of a version whose files are each undamaged: parts are missing, or contradict each other."""
+    """Return the damage of a version whose files are each undamaged: parts are missing, or contradict each other.
+
+    Words, network, features and ids are read only with `full`.
+    """
     try:
         tables = open_tables(version)
         for table in tables.values():
@@ -387,7 +393,7 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     models
         Folder of the versions.
     run_id
-        The run.
+        Name of the run.
     damaged
         Names of versions that do not count as existing; nor do versions in deletion and versions of another daskw2v.
     """

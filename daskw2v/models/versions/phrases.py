@@ -1,4 +1,7 @@
-"""The phrases of a model's text, stored in the model so that new text can be joined in the same way."""
+"""The phrases of a model's text, stored in the model so that new text can be joined in the same way.
+
+Each pass over the text joins pairs of words. The phrases of a pass are in pieces, which are Zarr groups.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -37,7 +40,7 @@ class Phrases:
     Parameters
     ----------
     passes
-        Delimiter and phrases of each pass, best first.
+        Delimiter of each pass, and its phrases: pairs of words with their scores, best first.
 
     Examples
     --------
@@ -163,7 +166,7 @@ def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, BigramScore]:
 
 
 def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, BigramScore]]:
-    """Yield the phrases in a piece of a pass."""
+    """Return an iterator of the phrases in a piece of a pass; raise StoreError if they are damaged."""
     arrays = {name: read_array(group, name) for name in _ARRAYS}
     words, offsets, counts, scores = arrays.values()
     if (

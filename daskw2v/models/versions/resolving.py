@@ -37,7 +37,7 @@ def resolve(
     Raises
     ------
     StoreError
-        If there is no finished model, or a newer daskw2v wrote it.
+        If there is no finished model or no such version, its manifest is damaged, or a newer daskw2v wrote it.
     """
     store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
     if version is not None:
@@ -95,7 +95,7 @@ def _opens(version: Store) -> bool:
 
 
 def _find_served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, and its folder; None for a folder that is not finished."""
+    """Return the name of the served version, or None, and its folder; None for a folder that is not finished."""
     served = read_state(models).name
     if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
         return served, None

@@ -143,12 +143,12 @@ class State:
         return next(iter(self.names), None)
 
     def serving(self, version: str) -> "State":
-        """Return the state in which a version is served.
+        """Return the state in which a version is served; this state if it is served already.
 
         Raises
         ------
         FrozenError
-            If no version may be published.
+            If another version is served, and none may be published.
         StoreError
             If the version is being deleted.
         """
@@ -163,7 +163,7 @@ class State:
         return replace(self, names=(version, *self.names)[:_MAX_SERVED])
 
     def without_holds(self, key: str, version: str = "") -> "State":
-        """Return the state without the hold of that key and without all holds of a version."""
+        """Return the state without the hold of that key, and without all holds of a version if one is given."""
         holds = {k: hold for k, hold in self.holds.items() if k != key and hold.version != version}
         return replace(self, holds=holds)
 
@@ -219,10 +219,11 @@ def change_state(
     models
         The folder `models/`, guarded by the caller's lease.
     change
-        Returns the new state for the present one. Called again if another process has changed the state meanwhile.
+        Returns the new state for the present one. Called again if another process has changed the state meanwhile. A
+        state without a difference is written only for a request.
     action, reason, request
-        As in `Change`. If the request was answered before, nothing is changed, and the newest state is returned; its
-        `requests` has the answer.
+        As in `Change`. If the request, an id of the caller's, was answered before, nothing is changed, and the newest
+        state is returned; its `requests` has the answer.
 
     Raises
     ------
@@ -349,7 +350,7 @@ def _is_record(values: Any, cls: type[Change | Hold | Answer]) -> bool:
 
 
 def _read_pointer(models: Store) -> tuple[str, ...]:
-    """Return the names in the copy `LATEST`; none if it does not exist."""
+    """Return the names in the copy `LATEST`, the served one first; () if it does not exist."""
     content = models.read_bytes(POINTER, _MAX_POINTER)
     if content is None:
         return ()

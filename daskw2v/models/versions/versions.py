@@ -87,10 +87,11 @@ class Versions(FinishedVersions):
             Name or tag of the version.
         expected
             Name or tag of the version that has to be served until now, or None for no version; by default any may be.
+            The version itself may be served already.
         reason
             Why, for the history.
         request
-            An id of this request. A second call with the same id changes nothing, and returns the result of the first.
+            An id of this request. A second call with the same id changes nothing, and returns the version as it is now.
 
         Raises
         ------
@@ -99,7 +100,7 @@ class Versions(FinishedVersions):
         FrozenError
             If the versions are frozen.
         StoreError
-            If there is no such version, or it is being deleted.
+            If there is no such version, it is being deleted, or `request` was of another change.
         DamageError
             If files of the version are damaged or missing.
 
@@ -140,20 +141,20 @@ class Versions(FinishedVersions):
         reason
             Why, for the history.
         request
-            An id of this request. A second call with the same id changes nothing. Without `to` and `request`, it goes
-            back once more.
+            An id of this request. A second call with the same id changes nothing. A second call without `to` and
+            `request` goes back once more.
 
         Returns
         -------
         Version
-            The version that is served now.
+            The version that is served now; for a repeated request, the one that was served after the first call.
 
         Raises
         ------
         SupersededError
-            If another process changes what is served meanwhile.
+            If another process changes what is served meanwhile, and `to` is not given.
         StoreError
-            If no such version was served before.
+            If no such version was served before, or `request` was of another change.
         DamageError
             If files of the version `to` are damaged or missing.
 
@@ -198,7 +199,7 @@ class Versions(FinishedVersions):
             return finished[name].in_state(state) if name in finished else locked.find(name)
 
     def log(self) -> list[State]:
-        """Return the states of the versions that are kept, oldest first: the last 128.
+        """Return the last 128 states of the versions, oldest first, without damaged ones.
 
         Examples
         --------
@@ -424,17 +425,17 @@ class Versions(FinishedVersions):
         Parameters
         ----------
         keep
-            Number of newest versions to keep.
+            Number of newest versions to keep, at least 1.
         min_age
             Age in seconds below which undamaged versions are kept, as readers may still use them.
         damaged
-            Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
-            served, the version served before it is served again, or the newest if there is none.
+            Whether to read all versions and delete the damaged ones, except tagged ones and those on hold. If such a
+            version was served, the version served before it is served again, or the newest if there is none.
 
         Returns
         -------
         list of str
-            Names of the deleted versions.
+            Names of the deleted versions, unfinished ones included.
 
         Examples
         --------
@@ -506,7 +507,7 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
 
 
 def serve_version(models: Store, version: str) -> None:
-    """Serve a finished version, atomically."""
+    """Serve a finished version, atomically; raises as `State.serving` does."""
     change_state(models, lambda state: state.serving(version), f"publish {version}")
 
 

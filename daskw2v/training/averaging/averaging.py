@@ -4,9 +4,9 @@ A round is a graph of tasks. A task makes each replica from all blocks of the co
 replica's text reaches where these are few (`pulling`). A round has several steps (`round_schedule`): a task trains a
 step of a replica and returns the replica's changes of the rows that are merged after the step: rows of the most
 frequent words after each step, rows of rarer words less often, all rows at the end of the round. A small tree of tasks
-merges each block, and the tasks of the next step depend on the merged blocks: reduce-scatter and all-gather follow from
-the graph. Replicas are numbers, not workers: Dask assigns their tasks to workers, and repeats the tasks of a lost
-worker (`replica`).
+merges each block (a range of rows of a table), and the tasks of the next step depend on the merged blocks:
+reduce-scatter and all-gather follow from the graph. Replicas are numbers, not workers: Dask assigns their tasks to
+workers, and repeats the tasks of a lost worker (`replica`).
 
 A round of one replica merges no blocks; its last task returns the rows of all blocks.
 """
@@ -81,11 +81,14 @@ class AveragingRun:
 
     @property
     def ahead(self) -> int:
-        """Number of rounds of two tasks, so that workers need not wait for the client."""
+        """Number of rounds that may be under way: all of the last task and the first of the next, which submits it."""
         return len(self) + 1 if self._submitted else self._n_submitted + 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Load the model's blocks from a checkpoint; without one, make the blocks of the initial model."""
+        """Submit tasks that load the model's blocks from a checkpoint; without one, that make the initial blocks.
+
+        Raises a DamageError if the checkpoint is of a run with another number of rounds.
+        """
         params, key = self._run.params, f"{self._session}-{number}"
         tables = count_table_rows(self._run)
         cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
@@ -103,7 +106,10 @@ class AveragingRun:
         return self._rounds[number].stop
 
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
-        """Submit the training and merging of all replicas; return an iterator that waits for a report of each step."""
+        """Submit the round of this number, unless an earlier call did; return an iterator over a report of each step.
+
+        Rounds that one task trains are submitted together. The iterator waits for each report.
+        """
         if number not in self._submitted:
             together = until_needed(needs_rows, self._rounds.rounds_of_task(number))
             self._n_submitted = len(together)
@@ -149,7 +155,7 @@ class AveragingRun:
         return self._reports(first.number, tasks, totals)
 
     def _submit_replicas(self, current: AveragingRound, key: str) -> list["_SubmittedReplica"]:
-        """Submit the tasks that make all replicas from the model before a round."""
+        """Submit the tasks that make all replicas of a round from the model before it; `key` is part of their keys."""
         slots, numbers = self._trainers.slots(), range(len(self._blocks))
         replicas = list[_SubmittedReplica]()
         for number, reached in enumerate(self._find_reached(current, key)):
@@ -184,7 +190,7 @@ class AveragingRun:
     def _rows_for(self, replica: "_SubmittedReplica", numbers: Sequence[int], key: str) -> dict[int, Future]:
         """Return the futures of a replica's rows of the blocks of these numbers, by number.
 
-        Where the replica pulls rows, tasks select them on the worker of the block.
+        They are the blocks' own futures; where the replica pulls rows, futures of tasks that select these.
         """
         blocks = list(self._blocks)
         all_rows = {n: self._blocks[blocks[n]] for n in numbers}
@@ -225,7 +231,7 @@ class AveragingRun:
                 yield RoundReport(step.stop, step.works[0].alpha_stop, step_totals, None, seconds=seconds)
 
     def _model_rows(self) -> ModelRows:
-        """Return both tables in parts: the futures of their blocks."""
+        """Return each table in parts: the futures of its blocks."""
         self._split_final_rows()
         by_table = dict[str, list[TableBlock]]()
         for block in self._blocks:
@@ -236,7 +242,7 @@ class AveragingRun:
         }
 
     def _split_final_rows(self) -> None:
-        """Replace all blocks by the final rows of the only replica of the last round, if there is one replica."""
+        """Replace all blocks by parts of the last round's result; do nothing where several replicas trained it."""
         if self._final is not None:
             for number, block in enumerate(self._blocks):
                 key = f"block-{self._final.key}-{number}"
@@ -244,7 +250,7 @@ class AveragingRun:
             self._final = None
 
     def _merge_blocks(self, rates: Mapping[int, float], trained: Sequence[Future], key: str) -> None:
-        """Submit the merging of blocks with the changes of all replicas; replace the blocks by the merged ones.
+        """Submit the merging of blocks with the changes of all replicas; replace their futures by those of the results.
 
         Parameters
         ----------
@@ -266,7 +272,7 @@ class AveragingRun:
             self._moments.pop(number, None)
 
     def _submit_curvatures(self, key: str) -> Future | Curvatures:
-        """Return the future of the curvature of each table, by name; empty where the merge rule does not need it."""
+        """Return the future of `Curvatures`, or an empty mapping where the merge rule does not need them."""
         if find_merge_rule(Averaging.of(self._run.params).merge).project is None:
             return {}
         for number, (block, rows) in enumerate(self._blocks.items()):
@@ -293,7 +299,7 @@ class AveragingRun:
 
 
 class _SubmittedReplica:
-    """The submitted tasks of a replica in a round.
+    """The submitted tasks of a replica in a round, or in several rounds that one task trains.
 
     Parameters
     ----------
@@ -326,7 +332,7 @@ class _SubmittedReplica:
 
 
 def _add_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterator[RoundReport]:
-    """Yield the reports of a round, each with the tables after the round."""
+    """Yield the reports of a round, each with `rows`: the tables after the round, or None."""
     for report in reports:
         yield report._replace(rows=rows)
 
@@ -334,7 +340,10 @@ def _add_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterato
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
-    """Start or resume a run, as `StartRun` says; report training without locks to the listener."""
+    """Prepare a run, which `restore` starts or resumes; arguments as in `StartRun`.
+
+    The listener is told of training without locks.
+    """
     trainers = find_device_trainers(client, run.device)
     threads = Threads(task_threads(trainers.list_threads(), run.params, resources), resources.device)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):
@@ -353,7 +362,7 @@ def _check(params: Params) -> None:
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
-    """Yield the number of replicas, and the number of merges or rounds, as text."""
+    """Yield the number of replicas, if it is known, and of rounds, as text; rounds of several replicas are "merges"."""
     n = params.get("n_replicas")
     if n is not None:
         yield counted(n, "replica")

@@ -3,7 +3,8 @@
 Near an optimum, an update of a row by gradient descent shrinks its distance to it: k updates at a rate a leave the
 share exp(-a k h) of a distance along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a
 window's loss by a row is the slope of the sigmoid times a sum over the rows that it meets (`objectives.curvature`), and
-is nearly the same for all rows of a table: a matrix of D x D numbers, computed from the common model.
+is nearly the same for all rows of a table: a matrix of D x D numbers, computed from the common model, which all
+replicas started from.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ class Curvature(NamedTuple):
     Parameters
     ----------
     values
-        Eigenvalues, shape (D,) float32.
+        Eigenvalues, at least 0 and ascending, shape (D,) float32.
     vectors
         Eigenvectors, one a column, shape (D, D) float32.
     """
@@ -93,7 +94,7 @@ def compute_moments(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
     """Task: return the weighted moments of a block's rows, shape (rows, D) float32; of many rows, of a sample."""
     weights, columns = touches_per_window(run)[block.table][block.start : block.stop], rows.shape[1]
     first, second = np.zeros(columns), np.zeros((columns, columns))
-    # All rows of the most frequent words count; of rarer words, each n-th row, for the rows around it
+    # The block's first rows, of its most frequent words, all count; of the others each n-th, for the rows around it
     interval = max(1, len(rows) // _SAMPLED)
     for sample, weight in ((slice(0, _SAMPLED), 1), (slice(_SAMPLED, None, interval), interval)):
         sampled = np.ascontiguousarray(rows[sample])
@@ -104,7 +105,10 @@ def compute_moments(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
 
 
 def compute_curvatures(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Moments]) -> dict[str, Curvature]:
-    """Task: return the curvature of each table, from the moments of each block."""
+    """Task: return the curvature of each table, by name, from the moments of each block.
+
+    Features have that of "input".
+    """
     by_table = dict[str, list[Moments]]()
     for block, block_moments in zip(blocks, moments, strict=True):
         by_table.setdefault("input" if block.table == FEATURES else block.table, []).append(block_moments)

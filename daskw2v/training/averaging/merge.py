@@ -41,14 +41,14 @@ _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
 @by_fields
 class Delta(NamedTuple):
-    """The changes of one replica in a block.
+    """The changes of one replica in a block: of its rows, or in the coordinates of a merge rule.
 
     Parameters
     ----------
     bits
-        The changes of rows as bits of bfloat16, shape (n, D) uint16.
+        The changes as bits of bfloat16, shape (len(rows), D) uint16.
     rows
-        Indices of the changed rows in the block, ascending, shape (n,) int32; None for all rows of the block.
+        Indices of the changed rows in the block, ascending, int32; None for all rows of the block.
     """
 
     bits: UInt16Array
@@ -56,11 +56,11 @@ class Delta(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of replicas whose changes these are."""
+        """Number of replicas whose changes these are, 1: as `SummedChanges.n`."""
         return 1
 
     def slice_rows(self, rows: slice) -> "SummedChanges":
-        """Return the changes of a slice of the block's rows, in a new array."""
+        """Return the changes of a slice of the block's rows, in a new array; 0 for rows that are not in `rows`."""
         if self.rows is None:
             return SummedChanges(from_bfloat16(self.bits[rows]), 1)
         first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
@@ -90,7 +90,7 @@ def subtract_rows(base: Float32Array, trained: Float32Array) -> tuple[UInt16Arra
 
 
 def round_to_bfloat16(values: Float32Array) -> UInt16Array:
-    """Return the bits of the nearest bfloat16 of each value, ties to even, shape (rows, D) uint16."""
+    """Return the bits of the nearest bfloat16 of values of shape (rows, D), ties to even, uint16 of this shape."""
     bits = np.empty(values.shape, np.uint16)
     _subtract(np.zeros_like(values), values, bits)
     return bits
@@ -121,9 +121,9 @@ class ReplicaResult(NamedTuple):
     changes
         The replica's changes of each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else none.
+        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else empty.
     totals
-        The totals of each step of the task.
+        The totals of the last `n_last` steps, as of `train_replica`.
     """
 
     changes: Mapping[int, Delta]
@@ -180,7 +180,7 @@ ReplicaChanges: TypeAlias = Delta | SummedChanges
 
 
 def _append_sum(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
-    """Return the sum of the changes of replicas and of later replicas: `append` of `mean`."""
+    """Return the sum of the changes of replicas and of later replicas, in the first array: the default `append`."""
     before.total[:] += later.total
     return before.total
 
@@ -192,7 +192,7 @@ class MergeRule:
     Parameters
     ----------
     name
-        As in Params.
+        As `merge` of Params.
     title
         Short description for `--help`.
     project
@@ -247,7 +247,7 @@ def merge_block(
     base
         The block's rows before training, shape (rows, D) float32.
     changes
-        The projected changes of all replicas, in their order.
+        The projected changes of all replicas, or of groups of them, in their order.
     training
         The training of the block's rows.
     """
@@ -336,7 +336,7 @@ class BlockTraining(NamedTuple):
         return find_merge_rule(Averaging.of(self.run.params).merge)
 
     def row_training(self, curvatures: Curvatures) -> Training:
-        """Return the training of each row of the block, from the curvature of each table."""
+        """Return the training of the block's rows, from the curvature of each table; empty without curvatures."""
         if not curvatures:
             return Training()
         touched = touches_per_window(self.run)[self.block.table][self.block.start : self.block.stop]

@@ -1,4 +1,7 @@
-"""The text of a replica in a round, and the rows that the text reaches: where these are few, only they are pulled."""
+"""The text of a replica in a round, and the rows that the text reaches.
+
+Where these are few, the replica pulls them alone: only they are sent to its worker.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +24,7 @@ from daskw2v.training.start.features import count_table_rows, load_features
 from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
-FEW_POSITIONS = 1.0  # of a replica's round, by row: with more text, a replica reaches most rows
+FEW_POSITIONS = 1.0  # of a replica's round, for each word of the vocabulary: with more, a replica reaches most rows
 MAX_PULLED_SHARE = 0.5  # of the rows of a block: where a replica reaches more, it gets the complete block
 
 
@@ -76,7 +79,7 @@ def find_reached_rows(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[T
 
 
 def pull_rows(rows: Float32Array, reached: ReachedRows, block: int) -> Float32Array:
-    """Task: return the rows that a replica reaches, of `rows` of the block of this number, shape (rows, D)."""
+    """Task: return those rows of a block that a replica gets, shape (n, D); `rows` are all, `block` is its number."""
     indices = reached.rows_of_block(block)
     return rows if indices is None else share(np.asarray(rows)[indices])
 
@@ -84,7 +87,7 @@ def pull_rows(rows: Float32Array, reached: ReachedRows, block: int) -> Float32Ar
 def make_blocks(
     reached: ReachedRows, blocks: Sequence[TableBlock], rows: Sequence[Any]
 ) -> list[Float32Array | SomeRows]:
-    """Return what a replica trains of each block, from the results of `pull_rows` for all blocks."""
+    """Return what a replica trains of each block, all rows or `SomeRows`, from the results of `pull_rows` for all."""
     return [
         part if (indices := reached.rows_of_block(n)) is None else SomeRows(block.stop - block.start, indices, part)
         for n, (block, part) in enumerate(zip(blocks, rows, strict=True))
@@ -101,7 +104,7 @@ class ReplicaText:
     length
         Positions of a piece, at most.
     load_piece
-        Function from the run, an epoch, the start and stop position and the learning rate to a piece.
+        Function from the run, an epoch, the start and (exclusive) stop position and the `Rate` to a piece.
     """
 
     def __init__(self, run: Run, work: ReplicaWork, length: int, load_piece: Callable[..., Any]) -> None:

@@ -54,7 +54,7 @@ class Replica:
         self.n_trained: int | None = None
         self.finite = True
         counts = Counter[str]()
-        self._indices = list[tuple[str, int]]()  # of each block: its table, and its index in the table
+        self._indices = list[tuple[str, int]]()  # of each block: its table, and its index among the table's blocks
         for block in blocks:
             self._indices.append((block.table, counts[block.table]))
             counts[block.table] += 1
@@ -78,12 +78,12 @@ class Replica:
 
     @property
     def trainer(self) -> ReplicaTrainer:
-        """The trainer that holds its tables."""
-        assert self._trainer is not None  # `start` was called
+        """The trainer that holds the replica's tables, which `make_tables` made."""
+        assert self._trainer is not None  # `make_tables` was called
         return self._trainer
 
     def make_tables(self, rows: Mapping[int, Float32Array]) -> None:
-        """Make the replica's tables from the common model's rows: by block number, shape (rows, D)."""
+        """Make the replica's tables from the common model's rows of all blocks, by number, as of `pull_rows`."""
         run, threads, blocks, reached = self._arguments
         self._trainer = self._next_text = None
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
@@ -96,7 +96,7 @@ class Replica:
         self.n_trained, self.finite = 0, True
 
     def replace_rows(self, rows: Mapping[int, Float32Array]) -> None:
-        """Replace the replica's rows of blocks by merged rows: by block number, shape (rows, D)."""
+        """Replace the replica's rows of some blocks by merged rows, by number, as of `pull_rows`."""
         self._common |= rows
 
         def replace(table: str, block: int, own_rows: Float32Array) -> None:
@@ -113,7 +113,7 @@ class Replica:
         return self.trainer.begin(text.loads())
 
     def read_ahead(self, work: ReplicaWork) -> None:
-        """Begin to read the first text of the next step, while the worker waits for merged rows."""
+        """Begin to read the first pieces of the next step's text, while the worker waits for merged rows."""
         self._next_text = self._text(work)
         self._next_text.read_ahead(self.trainer.pieces_ahead)
 
@@ -122,7 +122,7 @@ class Replica:
         return ReplicaText(self.run, work, self.trainer.positions, self.trainer.load)
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
-        """Return the replica's changes of blocks since each was merged last, by the numbers of the blocks."""
+        """Return the replica's changes of the blocks of these numbers since each was merged last, by number."""
         reached = self._arguments[-1]
 
         def change(table: str, block: int, own_rows: Float32Array) -> tuple[int, Delta, bool]:
@@ -156,7 +156,7 @@ class ReplicaStep(NamedTuple):
     merged
         Numbers of the blocks that are merged after the step; none where there is one replica.
     coming
-        The work of the next step, which another task trains; None at the end of the round.
+        The work of the next step, which another task trains; None where the same task does, or there is none.
     """
 
     work: ReplicaWork
@@ -213,7 +213,7 @@ def train_replica(
     n_last
         Number of steps to train, whose totals are returned.
     before
-        The result of the task that trains the step before, only to be waited for.
+        The totals of the task that trains the step before, only to be waited for.
     """
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
     with find_device(replica.run.device).explaining_errors():

@@ -1,4 +1,8 @@
-"""The schedule of averaging: the text and the learning rate of each replica in each step; pure functions."""
+"""The schedule of averaging: the text and the learning rate of each replica in each step; pure functions.
+
+Replicas are equal when a round begins, and all rows are merged when it ends. After each of its steps, rows of the most
+frequent words are merged. Where there is one replica, nothing is merged, and a step is what is reported.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ class ReplicaWork:
     replica
         Number of the replica; never a worker's address.
     start, stop
-        Progress at both ends, in corpus positions over all epochs: epoch * corpus length + position.
+        Progress at both ends, `stop` excluded, in corpus positions over all epochs: epoch * corpus length + position.
     alpha_start, alpha_stop
         Learning rate at both ends.
     """
@@ -32,7 +36,10 @@ class ReplicaWork:
     alpha_stop: float
 
     def split_by_epoch(self, length: int) -> list[tuple[int, int, int, Rate]]:
-        """Return (epoch, start, stop, rate) for each epoch of the range, in positions of a corpus of `length`."""
+        """Return (epoch, start, stop, rate) for each epoch of the range: positions start..stop-1, and their `Rate`.
+
+        The corpus has `length` positions.
+        """
         slope = (self.alpha_stop - self.alpha_start) / max(1, self.stop - self.start)
         ranges = []
         progress = self.start
@@ -56,7 +63,7 @@ _LEVEL_RATIO = 4  # a level has so many times the rows of the level before, merg
 
 
 class RoundSizes(NamedTuple):
-    """The number of rounds of an epoch and of steps of a round, on average where there are several replicas."""
+    """The number of rounds of an epoch and of steps of a round; of several replicas, about so many on average."""
 
     rounds: int
     steps: int
@@ -65,8 +72,8 @@ class RoundSizes(NamedTuple):
 def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> RoundSizes:
     """Return the number of rounds of an epoch and of steps of a round, chosen where Params leave them open.
 
-    Nothing is merged where there is one replica; its steps have at least `step` positions. Several replicas keep all
-    merged rows of a round until it ends (`count_level_merges`): three times both tables at most.
+    Several replicas keep all merged rows of a round until it ends (`count_level_merges`): three times both tables at
+    most, if the number of steps is left open.
 
     Parameters
     ----------
@@ -77,7 +84,7 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     n_words
         Number of words of the vocabulary.
     step
-        Minimum positions of a step, where there is one replica.
+        Minimum positions of a step, where there is one replica, unless a round has fewer.
     """
     settings, n = Averaging.of(params), Averaging.of(params).n_replicas
     rounds = settings.rounds_per_epoch
@@ -91,12 +98,15 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
 
 
 def max_steps(params: Params, length: int, n_words: int) -> int:
-    """Return the number of steps of the round with most steps, of epochs of `length` positions and `n_words` words."""
+    """Return the number of steps of the round with most steps; arguments as in `round_sizes`."""
     return max(len(each.steps) for each in AveragingRounds(params, length, n_words))
 
 
 def level_ends(params: Params, n_words: int) -> list[int]:
-    """Return the index of the row at which each level of frequency ends: level k ends at frequent_rows * 4**k."""
+    """Return the row, exclusive, at which each level of frequency ends: level k at frequent_rows * 4**k.
+
+    The last end is `n_words` or more.
+    """
     ends = [Averaging.of(params).frequent_rows]
     while ends[-1] < n_words:
         ends.append(ends[-1] * _LEVEL_RATIO)
@@ -104,7 +114,7 @@ def level_ends(params: Params, n_words: int) -> list[int]:
 
 
 def count_level_merges(params: Params, n_words: int, n_steps: int) -> list[tuple[int, int]]:
-    """Return, for each level, its number of rows and how often they are merged in a round, before the round's end."""
+    """Return, for each level, the number of its rows, of `n_words`, and of their merges in a round before its end."""
     bounds = pairwise([0, *level_ends(params, n_words)])
     return [(min(end, n_words) - start, (n_steps - 1) // _LEVEL_RATIO**k) for k, (start, end) in enumerate(bounds)]
 
@@ -130,7 +140,7 @@ class AveragingStep:
 
 @dataclass(frozen=True)
 class AveragingRound:
-    """One round, whose replicas start from the same model; `start` and `stop` are as in `ReplicaWork`."""
+    """One round, whose replicas start from the same model; `start` and `stop` are progress, as in `ReplicaWork`."""
 
     number: int
     start: int
@@ -197,7 +207,7 @@ class AveragingRounds:
         return AveragingRound(number, cuts[0], cuts[-1], tuple(steps))
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
-        """Return the step of this number, counted from 1, of a round, which trains start..stop-1."""
+        """Return the step of this number, counted from 1, of a round of `n_steps`, which trains start..stop-1."""
         replicas = Averaging.of(self._params).n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *even_part(start, stop, i, replicas), *rates) for i in range(replicas))
@@ -213,7 +223,7 @@ def _even_cuts(start: int, stop: int, n: int) -> list[int]:
 def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[list[int]]:
     """Return the start of each round and the ends of its steps, where there are several replicas.
 
-    Without `rounds_per_epoch`, rounds have equally many steps.
+    Without `rounds_per_epoch`, a round has `sizes.steps` steps, or fewer where an epoch ends.
     """
     settings, total = Averaging.of(params), params.epochs * length
     rounds_per_epoch = settings.rounds_per_epoch

@@ -25,7 +25,7 @@ _HOPS = 4  # tasks one after the other between two steps: changes, their merge, 
 
 
 class AveragingWork(Work):
-    """The work of a run. Replicas share the threads of all workers, and a replica stays on one worker."""
+    """The memory and the phases of a run. Replicas share the threads of all workers; each stays on one worker."""
 
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
@@ -115,14 +115,14 @@ class AveragingWork(Work):
 
 
 def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
-    """Return the threads of a training task, which stays on one worker, from the threads of each worker."""
+    """Return the number of threads of a training task, which stays on one worker, from the threads of each worker."""
     largest = max(threads, default=1)
     max_threads = min(resources.threads or largest, largest)
     return max(1, min(max_threads, sum(threads) // Averaging.of(params).n_replicas))
 
 
 def pulled_share(load: Load, words: float, block_rows: int) -> float:
-    """Return the expected share of all rows that a replica pulls in a round.
+    """Return the expected share of all rows that a replica pulls in a round; 1 where its text is too long to pull.
 
     It is computed for the default window and negatives, each drawn for a window.
 

@@ -1,12 +1,13 @@
-"""Strategy `columns`: each worker owns rows of both tables and updates only these.
+"""Strategy `columns`: each worker owns rows of both tables and updates only these: the rows of a part of the words.
 
 In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
 output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
 any number of workers gives the same bits. Between the two phases, each worker gathers the updated rows of all workers.
 Li et al. (2019) sum gradients instead.
 
-With one worker, a task trains both tables in all steps of a round. With several, a task trains one table's rows of one
-part in one step. With a network, tasks first compute its gradients; they then make the input rows anew.
+With one worker, a task trains both tables in all steps of a round (`step_schedule`). With several, a task trains one
+table's rows of one part in one step. With a network, tasks first compute its gradients; they then make the input rows
+anew.
 
 Where Params say `centered`, tasks subtract the mean from the finished input rows. Dot products with negatives must be
 below zero for all words alike, and the rows learn this first. About two thirds of their length are then a common
@@ -50,7 +51,7 @@ from daskw2v.training.start.blocks import join_blocks
 from daskw2v.types import Float32Array, Float64Array
 
 HeldRows: TypeAlias = Future | TableOrigin
-# The futures of all results of steps, and of the losses of input rows: by step, then by task
+# The futures of all results of steps, and of the losses of input rows: by step, or of all steps together, then by part
 SubmittedSteps: TypeAlias = tuple[list[Future], list[list[Future]]]
 
 
@@ -103,7 +104,7 @@ class ColumnsModel:
         return results, losses
 
     def _submit_network(self, steps: Sequence[ColumnStep], *, keep_losses: bool) -> SubmittedSteps:
-        """Submit steps of the network, each followed by a step of the output rows; return the futures, as above."""
+        """Submit steps of the network, each followed by a step of the output rows; return as `_submit_rows`."""
         submit, n_words = self.cluster.client.submit, self.cluster.context.run.vocabulary.size
         results, losses = list[Future](), list[list[Future]]()
         for step in steps:
@@ -178,7 +179,10 @@ class ColumnsModel:
         return trained
 
     def centered(self) -> Self:
-        """Return the model with the mean of the input rows subtracted from them, and from the network's output."""
+        """Return the model with the mean of the input rows subtracted from them, and from the network's output.
+
+        The input rows must have been trained: they are futures.
+        """
         submit, key = self.cluster.client.submit, f"{self.cluster.session}-{uuid.uuid4().hex[:8]}"
         rows, chunk = list(enumerate(self.rows[INPUT])), unit_size(self.cluster.context.run.vocabulary.size)
         sums = [submit(_sum_chunks, part, chunk, key=f"sums-{key}-{number}") for number, part in rows]
@@ -220,7 +224,7 @@ def join_centered(chunk: int, *rows: Float32Array) -> Float32Array:
 
 
 def _sum_chunks(rows: Float32Array, chunk: int) -> Float64Array:
-    """Task: return the sum of each chunk of `chunk` rows, shape (chunks, D)."""
+    """Task: return the sum of each chunk of `chunk` rows, shape (chunks, D) float64."""
     return np.array([rows[a:b].sum(axis=0, dtype=np.float64) for a, b in cut_range(0, len(rows), chunk)])
 
 
@@ -242,7 +246,7 @@ class ColumnsRun:
     matrix
         The word-context matrix.
     losses
-        Keeps each word's loss, where Resources ask for it.
+        Keeps each word's loss, where Resources ask for it; else None.
     """
 
     unit, trained, ahead = "round", "part", 2  # the next round begins while this client waits for the one before
@@ -268,11 +272,11 @@ class ColumnsRun:
         return True
 
     def progress_after(self, number: int) -> int:
-        """Return the corpus positions trained after the round of this number, over all epochs."""
+        """Return the corpus positions that the columns trained by this round's end stand for, over all epochs."""
         return self._total * self._rounds[number].end // self._rounds.total
 
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
-        """Submit the round of this number; return an iterator that waits for its report."""
+        """Submit the round of this number; return an iterator that waits for its report, which always has rows."""
         futures = self._model.submit_round(self._rounds[number], self._losses)
         return self._wait(self._rounds[number], futures, self._rows())
 
@@ -283,7 +287,7 @@ class ColumnsRun:
         yield RoundReport(self.progress_after(current.number), current.steps[-1].alpha, totals, rows, words)
 
     def _rows(self) -> ModelRows:
-        """Return both tables in parts; joined, the input rows have their mean subtracted if Params say so."""
+        """Return both tables in parts; where Params say `centered`, joined input rows are, and picked ones are not."""
         unit, pick = unit_size(self._run.vocabulary.size), partial(parts.pick_rows, self._cluster.context)
         centered = partial(join_centered, unit) if Columns.of(self._run.params).centered else join_blocks
         joins = {INPUT: centered, OUTPUT: join_blocks}
@@ -291,7 +295,7 @@ class ColumnsRun:
         return {table: TableParts([*held[table]], partial(pick, table), join) for table, join in joins.items()}
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write rows and moments to a checkpoint; no value needs to be in the manifest."""
+        """Write rows, moments and network to a checkpoint; return an empty mapping, as its manifest needs no value."""
         if self._losses is not None:
             self._losses.finish()
         self._model.save(checkpoint, moments=True)
@@ -308,7 +312,11 @@ class ColumnsRun:
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> ColumnsRun:
-    """Start or resume a run, as `StartRun` says; build its word-context matrix if the store has none."""
+    """Prepare a run, which `restore` starts or resumes; build its word-context matrix if the store has none.
+
+    Arguments as in `StartRun`. If losses are to be kept, and not all rounds before the newest checkpoint have them, all
+    checkpoints are deleted.
+    """
     matrix = build_matrix(client, run, listener)
     cluster = parts.assign_words(client, run, matrix, resources, f"{folder.name}-{uuid.uuid4().hex[:8]}")
     losses = None

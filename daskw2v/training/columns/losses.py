@@ -21,10 +21,10 @@ _PUBLISHED = f"{FOLDER}/{LOSS}"  # in a model
 
 
 class WordLosses:
-    """Writes the array `loss`, shape (steps, V) float32: the loss of a word's input row in a step, by column.
+    """Writes the array `loss`, shape (steps, V) float32: a word's loss in a step, divided by the step's columns.
 
-    The array's attribute `columns` is the number of columns trained by the end of each step, over all epochs. The loss
-    of a word without contexts is 0. A chunk is a round, which one task writes.
+    It is the loss of the word's input row; 0 for a word without contexts. The array's attribute `columns` is the number
+    of columns trained by the end of each step, over all epochs. A chunk is a round, which one task writes.
 
     Parameters
     ----------
@@ -49,13 +49,16 @@ class WordLosses:
             self._declare(self._folder.create_group(), rounds.ends)
 
     def has_rounds(self, n_rounds: int) -> bool:
-        """Return whether the losses of the first rounds were written; a run may have begun without `word_losses`."""
+        """Return whether losses of the first `n_rounds` rounds were written: a run may have begun without them."""
         starts = [self._rounds[number].steps[0].number for number in range(n_rounds)]
         array = _open(self._folder, writable=True)  # so that a missing chunk reads as NaN
         return not any(np.isnan(array[start, 0]) for start in starts)
 
     def keep(self, current: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
-        """Submit the writing of a round's losses, from their futures: by step, and in a step by part, in order."""
+        """Submit the writing of a round's losses, from their futures: by step, or all steps together, then by part.
+
+        A future's losses have the shape (steps, words of the part).
+        """
         key = f"losses-{self._session}-{current.number}"
         steps = current.steps[0].number, [step.last - step.first for step in current.steps]
         self._n_kept = current.number + 1
@@ -85,15 +88,15 @@ class WordLosses:
 
 
 def _open(store: Store, name: str = LOSS, *, writable: bool = False) -> StoredArray:
-    """Return the array of losses in a folder."""
+    """Return the array of losses in a folder; `name` is its path there."""
     return open_array(store.open_group(writable=writable), name)
 
 
 @durable()
 def _write(folder: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
-    """Task: write a round's losses by column, from row `start` on.
+    """Task: write a round's losses, divided by the columns of their step, from row `start` on.
 
-    `columns` is the number of columns of each step; `by_step` has, for each step, the losses of each part's words.
+    `columns` is the number of columns of each step; `by_step` are the results of the futures of `WordLosses.keep`.
     """
     losses: Float32Array = np.concatenate([np.concatenate(parts, axis=1) for parts in by_step])
     write_rows(_open(folder, writable=True), start, losses / np.array(columns, np.float32)[:, None])
@@ -108,7 +111,7 @@ def _copy(source: Store, model: Store, start: int) -> ChunkChecksums:
 
 
 def read_losses(model: Store) -> tuple[list[int], Float32Array]:
-    """Return the columns trained by the end of each step, and each word's loss in each step, (steps, V) float32.
+    """Return the number of columns trained by the end of each step, and the array `loss`, as of `WordLosses`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Parts of the words: each is trained by a worker of its own, in tasks on columns of the word-context matrix.
 
-Parts are made of units, complete blocks of batches. A unit depends on the number of words alone, so that results do not
-depend on the workers.
+Parts are made of units: ranges of so many words that no batch of rows and no block of the network is cut. A unit's size
+depends on the number of words alone, so that results do not depend on the workers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,13 +39,13 @@ _MOMENTS = ("first", "second")  # in the order of a part's moments
 
 @dataclass(frozen=True)
 class TableOrigin:
-    """The checkpoint that rows are read from; None for initial rows, which are drawn."""
+    """The checkpoint that rows are read from; None for rows before training, as `make_initial_rows` makes them."""
 
     store: Store | None = None
 
 
 class WordRange(NamedTuple):
-    """The words start..stop-1."""
+    """The words with ids start..stop-1."""
 
     start: int
     stop: int
@@ -77,7 +77,7 @@ class ColumnsContext:
         return _MOMENTS[: MOMENTS[settle_params(self.run.params).optimizer or ""]]
 
     def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
-        """Return the rows of the part of this number, shape (n, D): `rows`, or read from their origin, or drawn."""
+        """Return the rows of the part of this number, shape (n, D): `rows`, read from their origin, or initial ones."""
         if not isinstance(rows, TableOrigin):
             return rows
         words = self.words[part]
@@ -97,7 +97,10 @@ class ColumnsContext:
 
 
 class TrainedPart(NamedTuple):
-    """The result of a task: rows and moments by table, totals, and kept losses of input rows, shape (steps, n)."""
+    """The result of a task: rows and moments by table, totals, and kept losses of input rows.
+
+    The losses are summed over the columns of a step, shape (steps, n); of length 0 if they are not kept.
+    """
 
     rows: dict[str, Float32Array]
     moments: dict[str, Sequence[Float32Array]]
@@ -173,7 +176,7 @@ def open_part(
     context
         The arguments that all tasks share.
     trained_rows
-        By table, the rows to train and their moments, each of shape (n, D) float32.
+        By table, the rows to train and their moments, if any, each of shape (n, D) float32.
     fixed_rows
         By table, the fixed rows of each part.
     threads
@@ -202,7 +205,7 @@ def make_columns(
 def pick_rows(
     context: ColumnsContext, table: str, rows: PartRows, part: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return which of the wanted rows the part of this number has, and these rows, as `TableParts.pick` does."""
+    """Return the indices in `wanted` of the rows that this part has, and these rows, as `TableParts.pick`."""
     words = context.words[part]
     first, last = np.searchsorted(wanted, words)
     return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
@@ -222,7 +225,7 @@ def name_moment_table(name: str, table: str) -> str:
 def save_part(
     store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows, moments: PartMoments | None
 ) -> ChunkChecksums:
-    """Task: write the rows of a part, and its moments if any, to a folder; return the files' checksums."""
+    """Task: write the rows of a part, and their moments unless None, to a folder; return the files' checksums."""
     tables = {table: context.rows(table, part, rows)}
     if moments is not None:
         names = [name_moment_table(name, table) for name in context.moments]
@@ -266,6 +269,8 @@ class ColumnsCluster:
 def assign_words(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> ColumnsCluster:
     """Assign words to the workers that train, in proportion to their threads, in units; return the cluster.
 
+    A worker that gets no unit has no part.
+
     Parameters
     ----------
     client, run, matrix
@@ -292,6 +297,6 @@ def unit_size(n_words: int) -> int:
 
 
 def row_block(n_words: int, width: int) -> int:
-    """Return the number of rows in a chunk of a table: a unit's, or an even part of a unit if rows are long."""
+    """Return the rows of a stored table's chunk: a unit, or an even part of it if rows of `width` floats are long."""
     unit, max_rows = unit_size(n_words), rows_per_block(width)
     return next(n for n in range(min(unit, max_rows), 0, -1) if unit % n == 0)

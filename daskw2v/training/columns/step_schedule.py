@@ -14,7 +14,10 @@ _MAX_ROUNDS = 64  # of a run: between two, progress is reported, and a checkpoin
 
 
 class ColumnStep(NamedTuple):
-    """A step: the columns first..last-1 of an epoch, which the input rows are trained on, then the output rows."""
+    """A step: the columns first..last-1 of an epoch, which the input rows are trained on, then the output rows.
+
+    `number` counts the steps of the run; `alpha` is the learning rate.
+    """
 
     number: int
     epoch: int
@@ -25,7 +28,7 @@ class ColumnStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnRound:
-    """A round: consecutive steps; `end` is the number of columns trained after them, over all epochs."""
+    """A round: consecutive steps; `end` is the number of columns trained by their end, over all epochs."""
 
     number: int
     steps: tuple[ColumnStep, ...]
@@ -47,7 +50,7 @@ class ColumnRounds:
 
     def __init__(self, params: Params) -> None:
         self._params, self._size = params, SampledContexts.of(params).context_size
-        self.total = params.epochs * self._size
+        self.total = params.epochs * self._size  # columns over all epochs
         self._steps = tuple(self._make_steps())
         self._bounds = [*range(0, len(self._steps), -(-len(self._steps) // _MAX_ROUNDS)), len(self._steps)]
 

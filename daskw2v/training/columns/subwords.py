@@ -46,7 +46,7 @@ OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both
 
 
 class NetworkState(NamedTuple):
-    """The network's weights, Adam's moments of the weights, and the number of Adam's steps."""
+    """The network's weights, Adam's moments of the weights, and the number of steps that Adam took."""
 
     weights: Weights
     moments: AdamMoments
@@ -57,7 +57,10 @@ HeldNetwork: TypeAlias = NetworkState | TableOrigin
 
 
 class BlockGradients(NamedTuple):
-    """The result of a task: the network's gradient for each of its blocks, totals, and word losses of each block."""
+    """The result of a task: the network's gradient of each of its blocks of words, totals, and each block's losses.
+
+    The losses are of words, summed over the columns of the step, shape (words of the block,).
+    """
 
     gradients: list[Weights]
     totals: TaskTotals
@@ -102,7 +105,7 @@ def find_gradients(
     blocks
         Ranges of words.
     step
-        The columns to train on.
+        The columns to train on; its learning rate is not read.
     held
         The network that computes the rows, or its origin.
     output
@@ -171,7 +174,7 @@ def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32A
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:
     """Task: return the losses of all words in a step, in their order, shape (1, n_words) float32.
 
-    `shares` are the blocks of words of each task, `losses` the losses of each of its blocks.
+    `shares` are the blocks of words of each task; `losses`, by task, the losses of each of its blocks.
     """
     joined = np.empty((1, n_words), np.float32)
     for blocks, block_losses in zip(shares, losses, strict=True):
@@ -198,7 +201,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> Ch
 
 
 def _read_network(store: Store) -> NetworkState:
-    """Return the network of a checkpoint, with its moments and number of steps."""
+    """Return the network of a checkpoint, with its moments and number of steps; a DamageError if it is missing."""
     subwords = read_subwords(store)
     if subwords is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")

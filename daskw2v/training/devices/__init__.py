@@ -47,6 +47,8 @@ def find_device_trainers(client: Client, device: str | None) -> Trainers:
     ------
     ClusterError
         If no such worker has come in time.
+    ParameterError, MissingExtraError
+        If there is no such device; or if a present worker lacks its optional dependency.
     """
     await_worker(client)
     if device is None:

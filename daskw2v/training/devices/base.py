@@ -1,4 +1,8 @@
-"""Trainers on a device: the base of all trainers, and the trainers of partitions and of rows."""
+"""Trainers on a device: the base of all trainers, and the trainers of partitions and of rows.
+
+A partition has the rows of a share of the words in one table, and a bucket the pairs of two partitions (strategy
+`rotation`). A part is a range of words, of which rows are trained in batches of BATCH (strategy `columns`).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +55,7 @@ class DeviceRows(Protocol):
 
 
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
-    """Return values with all arrays copied to a device: an array, or a NamedTuple of arrays and NamedTuples."""
+    """Return an array, or a NamedTuple of arrays and NamedTuples, with `to_device` of each array; else the value."""
     if isinstance(values, np.ndarray):
         return to_device(values)
     if hasattr(values, "_fields"):
@@ -66,11 +70,11 @@ class DeviceTrainer(ABC):
 
     @abstractmethod
     def to_device(self, values: Any) -> Any:
-        """Return an array of this machine in the device's memory."""
+        """Return an array of this machine in the device's memory; the array itself on the processor."""
 
     @abstractmethod
     def from_device(self, values: Any) -> Any:
-        """Return an array of the device in this machine's memory."""
+        """Return an array of the device in this machine's memory; the array itself on the processor."""
 
     def _make_ready(self) -> None:  # noqa: B027 (most trainers need none)
         """Make the arrays that training needs besides the tables; called when all tables are on the device."""
@@ -128,7 +132,7 @@ class PartitionTrainer(DeviceTrainer):
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
     ) -> tuple[int, float]:
-        """Train the bucket of two partitions; return its number of pairs and the sum of their losses.
+        """Train the bucket of two partitions; return its number of pairs, without noise, and the sum of all losses.
 
         Threads may call it at the same time for different partitions.
 
@@ -137,7 +141,7 @@ class PartitionTrainer(DeviceTrainer):
         input, output
             The numbers of the two partitions.
         bucket
-            The pairs, and the noise of other pairs.
+            The pairs, and contexts that are trained with negatives only.
         alpha
             Learning rate.
         words
@@ -149,7 +153,7 @@ class PartitionTrainer(DeviceTrainer):
     def take(self, table: str, number: int) -> Float32Array:
         """Return the trained rows of the partition of this number of a table, and release it.
 
-        The shape is (rows, padded(D)): rows end with zeros, so that each fills complete cache lines.
+        They are in this machine's memory, shape (rows, padded(D)): zeros fill each row to complete cache lines.
         """
         rows: Float32Array = self.from_device(self._partitions[table].pop(number)).reshape(-1, self._width)
         return rows
@@ -157,13 +161,13 @@ class PartitionTrainer(DeviceTrainer):
     def leave(self, table: str, number: int, *, stays: bool) -> tuple[Any, bool]:
         """Return the trained rows of a partition as the result of a task, and whether they are finite.
 
-        The partition is released. With `stays`, the rows may be `DeviceRows`.
+        The partition is released. The rows are padded, as of `take`; with `stays`, they may be `DeviceRows`.
         """
         rows = self.take(table, number)
         return share(rows), is_finite(rows)
 
     def _copied(self, rows: Any) -> Any:
-        """Return a padded copy on the device of a partition's rows."""
+        """Return a flat, padded copy on the device of a partition's rows."""
         return self.to_device(padded_copy(np.asarray(rows), self._width))
 
 
@@ -220,16 +224,16 @@ class RowTrainer(DeviceTrainer):
         return find_column_trainer(objective, cls.device)
 
     def train(self, table: str, columns: MatrixColumns, first_row: int = 0) -> Float32Array:
-        """Train rows of the part in place on columns; return the sum of each row's losses, shape (m,) float32.
+        """Train m rows of the part in place on columns; return the sum of each row's losses, shape (m,) float32.
 
         Parameters
         ----------
         table
             The table of the rows, "input" or "output".
         columns
-            The columns of m words.
+            The columns of the rows' words.
         first_row
-            The row of the first of these words in the part, where a batch begins.
+            The row of the first of these words in the part, a multiple of BATCH.
         """
         other_table = next(name for name in {**self._constant, **self._trained} if name != table)
         length = self._batches * BATCH * self._width
@@ -248,10 +252,10 @@ class RowTrainer(DeviceTrainer):
 
     @abstractmethod
     def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:
-        """Train `n_batches` batches of rows in `memory`; write the sum of each row's losses to `losses`."""
+        """Train the first `n_batches` batches of rows in `memory`; add each row's losses to `losses`, shape (m,)."""
 
     def _tables(self, tables: Sequence[Float32Array]) -> Float32Array:
-        """Return padded copies of a table's rows and moments, one after the other, each filled to complete batches."""
+        """Return a flat copy of a table's padded rows, then its moments, each filled with zeros to complete batches."""
         length = self._batches * BATCH * self._width
         flat = huge_zeros(len(tables) * length)
         for number, rows in enumerate(tables):
@@ -259,7 +263,7 @@ class RowTrainer(DeviceTrainer):
         return flat
 
     def _table(self, pieces: Sequence[Float32Array]) -> Float32Array:
-        """Return a padded copy of a table that is passed in consecutive parts."""
+        """Return a flat copy of a table, passed in consecutive parts of rows; zeros pad each row to the width."""
         flat = huge_zeros(sum(map(len, pieces)) * self._width)
         rows, start = flat.reshape(-1, self._width), 0
         for piece in pieces:

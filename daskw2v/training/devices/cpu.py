@@ -25,7 +25,7 @@ CHUNK = 32768  # centers that one of several threads trains at a time: about 20 
 
 
 def count_hot_rows(objective: Objective, threads: Threads) -> int:
-    """Return the number of most used rows that each thread copies; by default fewer, the more threads there are."""
+    """Return the number of most used rows that each thread copies: 0 for one thread, by default fewer for more."""
     if threads.n == 1:
         return 0
     hot_rows = cast(settings.CPU, threads.device).hot_rows
@@ -102,7 +102,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return tables
 
     def train(self, loads: Iterable[Callable[[], TextPiece]]) -> TextTotals:
-        """Train pieces of text; several threads train a piece while one of them loads the next piece."""
+        """Train pieces of text; return their totals. Several threads train a piece while one loads the next."""
         n = self._threads.n
         if n == 1:
             pieces = (load() for load in loads)
@@ -177,7 +177,7 @@ class CpuRowTrainer(CpuTrainer, RowTrainer):
         list(self._pool.map(train, range(self._threads)))
 
     def take(self, table: str) -> list[Float32Array]:
-        """Return a table's rows and moments, as `RowTrainer.take` does."""
+        """Return a table's rows and moments, as `RowTrainer.take` does; `train` must not be called any more."""
         self._pool.shutdown()
         return super().take(table)
 

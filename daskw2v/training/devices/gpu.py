@@ -80,7 +80,7 @@ def _free_bytes(gpu: Any) -> float:
 
 
 def torch_device() -> str:
-    """Return PyTorch's name of the first GPU of this process: the processor where Numba simulates one."""
+    """Return PyTorch's name of this process's GPU, "cuda"; "cpu" where Numba simulates one."""
     return "cpu" if numba.config.ENABLE_CUDASIM else "cuda"
 
 
@@ -161,7 +161,7 @@ class DevicePool:
         self._lock = Lock()
 
     def assign(self, holder: object, n: int) -> int:
-        """Return the number of that of `n` devices with the fewest holders; `holder` has it until it is deleted."""
+        """Return the number, 0..n-1, of the device with the fewest holders; `holder` has it until it is deleted."""
         with self._lock:
             number = min(range(n), key=lambda device: len(self._holders[device]))
             self._holders[number].add(holder)
@@ -207,7 +207,7 @@ class CudaTrainer(DeviceTrainer):
 
     @_on_its_gpu
     def from_device(self, values: Any) -> Any:
-        """Return a copy in this machine's memory of an array of the GPU; memory is reused if possible."""
+        """Return a copy in this machine's memory of an array of the GPU, shape (n,); memory is reused if possible."""
         return values.copy_to_host(buffers.pool.empty(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
@@ -315,7 +315,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             return self._text
 
     def _max_text_bytes(self) -> float:
-        """Return the bytes that text may take: half of the memory that tables of all replicas and rounds do not."""
+        """Return the bytes that text may keep: half of what is free and not for tables of other replicas and rounds."""
         tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // count_declared_gpus()) - 1)
         return max(0.0, _free_bytes(self.gpu) - tables) / 2
 
@@ -408,9 +408,9 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         return bool(_free_bytes(self.gpu) >= 2 * size)
 
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:
-        """Return the probability that a batch touches each of the first rows of a partition, on the GPU; cached.
+        """Return how many items of a batch touch each of a partition's first rows, on average, on the GPU; cached.
 
-        `touched_in` is the objective's function from Params, counts of words, their total and `more` arguments.
+        `touched_in` is the function for all rows, of Params, their words' counts, the count of all words, and `more`.
         """
         if (table, number) not in self._likely:
             touched = touched_in(self._params, self._counts(number), self._total, *more)

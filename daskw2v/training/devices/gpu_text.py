@@ -47,7 +47,10 @@ class _Pinned(NamedTuple):
 
 
 class LoadedSpan(NamedTuple):
-    """A span of text on the GPU; `sentences` are the indices of its shard's sentences that start in the span."""
+    """A span of text on the GPU: codes of its chunk, word ids of its shard's codes, starts of its shard's sentences.
+
+    `sentences` selects the sentences that start in the span.
+    """
 
     span: Span
     codes: _Loaded
@@ -134,6 +137,11 @@ class DeviceText:
         The text of the run.
     max_bytes
         Bytes that may stay on the GPU.
+
+    Attributes
+    ----------
+    keep
+        Thresholds of subsampling on the GPU, as of `append_threshold`.
     """
 
     def __init__(self, cuda: Any, text: OpenText, max_bytes: float) -> None:
@@ -146,7 +154,10 @@ class DeviceText:
         self.keep = cuda.to_device(append_threshold(text.keep))
 
     def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
-        """Return the spans of positions start..stop-1, with margins that complete all windows; begin to copy them."""
+        """Return the spans of positions start..stop-1, with margins that complete all windows; begin to copy them.
+
+        `window` and `key` are as in `SegmentReader.read`.
+        """
         reader = self._text.reader
         low, high = reader.margins(start, stop, window, self._text.keep, key)
         return [self._load_span(reader, span) for span in reader.spans(low, high)]

@@ -1,4 +1,4 @@
-"""The trainer of a replica, on any device."""
+"""The trainer of a replica, a copy of the model, on any device; and pieces of text, each of which is read at once."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,10 @@ _J = TypeVar("_J")
 
 
 class TextPiece(NamedTuple):
-    """The centers first..last-1 of a segment, in an epoch, at a learning rate; `words` are its known tokens."""
+    """The centers first..last-1, indices of a segment's tokens, in an epoch, at a learning rate.
+
+    `words` is the number of known tokens at the piece's positions before subsampling.
+    """
 
     segment: Segment
     first: int
@@ -132,7 +135,7 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes that threads hold of a text of `words` words: they train one piece and read two others."""
+        """Return the bytes that threads hold of a text of `words` words: one piece; three, if there are several."""
         return (1 if threads == 1 else 3) * POSITION * min(cls.positions, words)
 
     @classmethod
@@ -176,7 +179,7 @@ class ReplicaTrainer(DeviceTrainer):
         return sum(int(table.nbytes) for table in self._tables.values())
 
     def take(self) -> dict[str, list[Float32Array]]:
-        """Return the trained row blocks of each table, shapes (rows, D), and release the tables."""
+        """Return the trained row blocks of each table, without padding, shapes (rows, D), and release the tables."""
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
 
     def results(self) -> tuple[dict[str, list[Any]], bool]:
@@ -213,12 +216,12 @@ class ReplicaTrainer(DeviceTrainer):
         Parameters
         ----------
         blocks
-            The table of each block, and the block's index in the table.
+            The table of each block, and the block's index among the table's blocks.
         block
-            Function of a table, a block's index, and the block's rows, padded to complete cache lines; of a partial
-            block, the rows that it has. Several threads may call it.
+            Function of a table, a block's index, and the block's rows, shape (rows, padded(D)); of a partial block, the
+            rows that it has. Several threads may call it.
         write
-            Whether rows that the function changed are written to the table.
+            Whether the function changes rows, which are written to the table.
         """
 
         def visit_block(job: tuple[str, int]) -> _T:
@@ -236,7 +239,7 @@ class ReplicaTrainer(DeviceTrainer):
         return self._in_threads(visit_block, blocks)
 
     def block(self, name: str, number: int) -> Any:
-        """Return a row block on the device, by table and index: flat, rows padded to complete cache lines."""
+        """Return a row block on the device, by table and index among its blocks: flat, rows padded to cache lines."""
         return self._tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
 
     @abstractmethod

@@ -43,9 +43,9 @@ _GPU = (
 def check_encoding(
     client: Client, sources: Sequence[Source], store: Store, params: Params, resources: Resources
 ) -> None:
-    """Raise a ClusterError if workers lack the memory to read a text, of which the number of distinct words is guessed.
+    """Check that workers have the memory to read a text, of which the number of distinct words is guessed.
 
-    Nothing is checked where the store has the encoded corpus already.
+    A text that the store has encoded already passes.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_encoding(
 
 
 def check_training(client: Client, params: Params, resources: Resources, text: Text) -> None:
-    """Raise a ClusterError if workers, or their GPUs, lack the memory to train."""
+    """Raise a ClusterError if workers, or their GPUs, lack the memory to train `text` by the strategy of Params."""
 
     def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
         return training_memory(make_work(params, resources, text, workers))
@@ -91,13 +91,13 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
 
 def _one_thread(workers: Workers, need: Need) -> Iterator[Alternative]:
-    """Yield the change to one thread in each worker, if workers have more."""
+    """Yield the change to as many workers of one thread as there are threads, if workers have more than one each."""
     if workers.threads > 1:
         yield "1 thread a worker", need(Workers(workers.slots, 1, workers.memory))
 
 
 def _cut_vocabulary(text: Text, fits: Callable[[Text], bool]) -> Text:
-    """Return the text with the largest vocabulary for which `fits` returns True, rounded down to one digit."""
+    """Return the text with its vocabulary cut by tenths until it fits, or to 1; then rounded down to one digit."""
     n_words = text.vocabulary
     while n_words > 1 and not fits(replace(text, vocabulary=n_words)):
         n_words = n_words * 9 // 10
@@ -107,18 +107,18 @@ def _cut_vocabulary(text: Text, fits: Callable[[Text], bool]) -> Text:
 def _check(
     activity: str, need: Need, kinds: Sequence[Workers], changes: Callable[[Workers], Iterator[Alternative]]
 ) -> None:
-    """Raise a ClusterError if a kind of workers lacks the memory that an activity needs.
+    """Raise a ClusterError for the first kind of workers that lacks the memory that an activity needs.
 
     Parameters
     ----------
     activity
         The activity, as the message begins: "Training".
     need
-        Function from workers to the memory of the stage.
+        Function from a kind of workers to the memory of the stage.
     kinds
         The kinds of workers.
     changes
-        Function from workers to changes of settings that may need less memory; the message names the ones that do.
+        Function from a kind to changes of settings that may need less memory; the message names the ones that do.
     """
     for kind in kinds:
         stage = need(kind)
@@ -140,8 +140,9 @@ def _check(
 def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers]:
     """Return the kinds of workers of a cluster, each with the smallest memory of its workers, and of their devices.
 
-    Workers that train on the device of this name are considered; all workers for None. The call waits for one worker.
-    Workers that an adaptive cluster may yet start are counted.
+    A kind has as many threads and devices, and its `n` counts the workers of all kinds, also those that an adaptive
+    cluster may yet start. Workers that train on the device of this name are considered; all workers for None. The call
+    waits for one worker.
     """
     free_memory = None if device is None else find_device(device).free_memory
     kinds: dict[Workers, list[str]] = {}
@@ -167,8 +168,8 @@ def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers
 def local_workers(resources: Resources, *, machines: bool = False) -> Workers:
     """Return the workers of the local cluster that Dask would start with these Resources.
 
-    With `machines`, each worker has a machine of its own, with `memory_limit` bytes of memory, or as much as this
-    machine.
+    With `machines`, each worker has a machine of its own, and a `memory_limit` above this machine's memory holds. For
+    "auto" the limit is a worker's share of this machine's memory in either case.
     """
     threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))
     if machines and resources.memory_limit != "auto":

@@ -46,7 +46,7 @@ class StageMemory:
     worker
         Bytes by content of the most loaded worker process.
     gpu
-        Bytes by content of the GPU of such a worker.
+        Bytes by content of the GPU of such a worker; empty where the stage takes none.
     """
 
     name: str
@@ -55,7 +55,7 @@ class StageMemory:
 
     @classmethod
     def of(cls, name: str, moments: Iterable[Moment], compiled: int = _COMPILED) -> Self:
-        """Return the largest memory of a stage's moments; `compiled` are the bytes of compiled kernels."""
+        """Return the largest memory of all moments, of worker and of GPU apart; `compiled` are bytes of kernels."""
         workers, devices = (max(sizes, key=lambda each: sum(each.values())) for sizes in zip(*moments, strict=True))
         return cls(name, _round_up({"process": _PROCESS, "compiled kernels": compiled, **workers}), _round_up(devices))
 
@@ -92,11 +92,11 @@ class Estimate:
     Parameters
     ----------
     stages
-        The memory of encoding, vocabulary, training and publishing.
+        The memory of "encode", "phrases" if Params join them, "vocabulary", "train" and "publish", in this order.
     client
         Bytes by content of the calling process.
     notes
-        Assumptions, and effects of the run's size on its course.
+        Sentences on assumptions, and on effects of the run's size on its course.
     """
 
     stages: tuple[StageMemory, ...]
@@ -134,7 +134,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     text
         The sizes of the text, known or guessed.
     workers
-        The workers of the run.
+        One kind of the workers of the run.
     """
     work = make_work(params, resources, text, workers)
     joined = [phrases_memory(text, workers)] if params.phrases else []
@@ -166,7 +166,7 @@ def encoding_memory(text: Text, workers: Workers) -> StageMemory:
 
 
 def phrases_memory(text: Text, workers: Workers) -> StageMemory:
-    """Return the memory of joining phrases: a thread counts bigrams, or joins the phrases of a shard."""
+    """Return the memory of joining phrases: a thread counts bigrams, merges counts, or joins the phrases of a shard."""
     words, types = text.shard_words, text.shard_types
     distinct, merged = _DISTINCT * words, _DISTINCT * min(text.words, BUCKET_WORDS)
     counting = {"keys of bigrams": LONG * words, "bigrams": BIGRAM.itemsize * distinct, "runs": 2 * LONG * distinct}
@@ -200,7 +200,7 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
 
 
 def _stage(name: str, *moments: Sizes) -> StageMemory:
-    """Return the memory of a stage before training, from the sizes at moments that may be its peak."""
+    """Return the memory of a stage before training, from a worker's sizes at moments that may be its peak."""
     return StageMemory.of(name, map(Moment, moments), _COMPILED_BEFORE)
 
 

@@ -76,12 +76,12 @@ def find_constants(params: Params, device: str) -> Constants | None:
 
 
 class Forecast(NamedTuple):
-    """The forecast of training.
+    """The forecast of training, of all epochs together.
 
     Parameters
     ----------
     seconds
-        Seconds by term (`TERMS`); the seconds of "tasks" are the scheduler's, which works beside the workers.
+        Seconds by term, each of `TERMS`; the seconds of "tasks" are the scheduler's, which works beside the workers.
     sent
         Bytes that workers send each other.
     """
@@ -114,7 +114,7 @@ def _seconds(phase: Phase, work: Work, constants: Constants) -> tuple[float, flo
     steps
         Seconds of its steps, or of reading and writing the store, whichever takes longer.
     travel
-        Seconds in which the worker with most to send or to receive does so, limited by its link or its event loop.
+        Seconds in which the worker with most to send or to receive does so, by the slower of link and event loop.
     """
     workers, d = work.workers, work.params.vector_size
     n, busy = phase.workers or workers.n, workers.busy(phase.threads)

@@ -16,7 +16,7 @@ def folder(run: Store, number: int) -> Store:
 
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
-    """Write the manifest of a checkpoint whose tables are written, and delete all but the newest two of the run.
+    """Write the manifest of a checkpoint whose tables are written; keep the newest two finished ones of the run.
 
     The older one is kept in case the newest is damaged.
     """

@@ -1,7 +1,7 @@
 """The interface of a strategy: it starts runs, which `training.rounds` drives round by round.
 
-Strategies also share the totals that their tasks report, the learning rate of their schedules, and threads in the
-background.
+A round (a pass of `rotation`) is a part of the training that ends with one common model. Strategies also share the
+totals that their tasks report, the learning rate of their schedules, and threads in the background.
 """
 
 import time
@@ -43,7 +43,7 @@ class TaskTotals(NamedTuple):
     words
         Corpus words read, 0 for a task that reads no text.
     worker
-        The worker's address.
+        The worker's address; "" if it is not known.
     seconds, compiling
         Duration of the task, and the seconds of it in which the process compiled kernels.
     """
@@ -86,7 +86,7 @@ class WorkerShare(NamedTuple):
 
 
 class WorkerShares(dict[str, WorkerShare]):
-    """The share of each worker by its address, since this client began."""
+    """The share of each worker by its address, in the rounds that this call trained."""
 
     def add(self, totals: Iterable[TaskTotals]) -> None:
         """Add the totals of tasks to the shares of their workers."""
@@ -106,7 +106,7 @@ class TableParts(NamedTuple):
         Function from a part, the number of the part, and the indices of wanted rows in the table, ascending int64, to
         the indices, among the wanted rows, of those that the part has, int64, and their rows, shape (n, D) float32.
     join
-        Function from all parts in their order to the table; None where no worker can hold the table.
+        Function with all parts in their order as its arguments to the table; None where no worker can hold the table.
     """
 
     parts: Sequence[Any]
@@ -129,11 +129,11 @@ class RoundReport(NamedTuple):
     totals
         Totals of the tasks that ended since the report before.
     rows
-        Both tables; None where they are not available, as a task goes on with them.
+        All tables of the model; None where they are not available, as a task goes on with them.
     words
         Corpus words trained in this round until this report, besides the words that the totals of tasks count.
     facts
-        More values for the history's entry of the round.
+        More values for the history's entry of the round, of its last report.
     seconds
         Seconds of the work since the report before; None where the reader of the reports measures them, as it waits for
         each. Rounds that one task trains share the seconds of the task.
@@ -175,7 +175,7 @@ class StrategyRun(Protocol):
     facts
         Other facts for the model's manifest, as JSON types.
     ahead
-        Number of rounds that are submitted before the first of them is waited for.
+        Maximum number of rounds that are submitted before the first of them is waited for.
     """
 
     unit: str
@@ -217,21 +217,21 @@ class StrategyRun(Protocol):
 
 
 class StartRun(Protocol):
-    """Starts or resumes a run."""
+    """Starts a run; `StrategyRun.restore` then makes its initial model, or resumes it."""
 
     def __call__(
         self, client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
     ) -> StrategyRun:
-        """Return the run of the strategy, ready for its rounds.
+        """Return the run of the strategy, ready for `restore`.
 
         Parameters
         ----------
         client, resources, listener
-            As in `train`.
+            The cluster, the settings that do not change the vectors, and the function that is called with progress.
         run
             The text, the words and the settings.
         folder
-            The run's folder.
+            The run's folder, which may have its checkpoints.
         length
             Number of corpus positions of an epoch.
         """
@@ -257,17 +257,17 @@ class Strategy:
     name
         As in Params.
     settings
-        The class of its settings, of the same name.
+        The class of its settings, whose `name` is the same.
     title
         Short description for `--help`.
     find_kernel
         Function from an objective and a device to the kernel that the strategy runs; raises a ParameterError where
         there is none.
     start
-        Starts or resumes a run.
+        Starts a run.
     work
-        Function from Params, Resources, the text and the workers that train to the work of a run, of which memory and
-        time are computed; "auto" compares the time.
+        Function from Params, Resources, the text and the workers that train to the description of a run's work, from
+        which memory and time are computed; "auto" compares the time.
     exercise
         Calls the training kernel of a run with these Params on tiny input, on the processor, so that it is compiled;
         None where it compiles quickly.
@@ -275,8 +275,7 @@ class Strategy:
         Calls the kernels that read text, of a run with these Params, on tiny input; None where there are few.
     tried
         Function from Params, the number of words and the workers to values of the strategy's settings that "auto"
-        compares: the plainest first, none where the strategy cannot train so few words, none of settings that have
-        another value than the default.
+        compares: the plainest first, none where the strategy cannot train so few words.
     check
         Raises a ParameterError for Params that the strategy cannot train, before any text is read.
     lighter
@@ -323,12 +322,12 @@ def alpha_at(params: Params, share: float) -> float:
 
 
 def even_part(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
-    """Return the start and the stop of the i-th of n even parts of the range start..stop-1."""
+    """Return the start and the exclusive stop of part i, from 0, of n even parts of the range start..stop-1."""
     return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n
 
 
 def run_in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
-    """Call a function in a thread of its own, which ends with this process; return the future of its result."""
+    """Call a function in a daemon thread, which ends with this process; return the future of its result."""
     future = Future[T]()
 
     def call() -> None:

@@ -35,14 +35,14 @@ class Phase(NamedTuple):
     term
         The term of the forecast that its seconds belong to, one of `estimates.seconds.TERMS`.
     steps
-        How often each step is executed in a run, by the name of its seconds (`estimates.seconds.MACHINE_B`).
+        How often each step is executed in the run, by the name of its seconds (`estimates.seconds.MACHINE_B`).
     threads
         Number of threads that share the steps.
     slowest
         Share of the thread, or worker, with most to do, divided by an even share: the others wait for it.
     stored, sent
-        Bytes that are read from the store and written to it, while the steps are executed; and bytes that workers send
-        each other.
+        Bytes, of all workers together, that are read from the store and written to it, while the steps are executed;
+        and bytes that workers send each other.
     workers
         Number of workers that store and send these bytes; None for all.
     beside
@@ -85,7 +85,7 @@ class Work(ABC):
         if has_features(params):
             rows[FEATURES] = max_feature_rows(params, text.vocabulary)
         d = params.vector_size
-        # Bytes of the tables as Dask has them, and as kernels do: rows padded to complete cache lines
+        # Bytes of the tables as Dask has them, and as kernels do: rows padded to complete cache lines; and their sums
         self.table_bytes = {name: FLOAT * n * d for name, n in rows.items()}
         self.padded_bytes = {name: FLOAT * n * padded(d) for name, n in rows.items()}
         self.tables, self.copies = sum(self.table_bytes.values()), sum(self.padded_bytes.values())
@@ -100,7 +100,7 @@ class Work(ABC):
         """Yield the moments of training that may take most memory."""
 
     def publish(self) -> Iterator[Moment]:
-        """Yield the moments in which the model is written and checked, and in which it is evaluated."""
+        """Yield the moment in which the model is written and checked, and that in which it is evaluated, if it is."""
         rows = max(self.checked, self.workers.threads * BLOCK)
         yield Moment({"model": self.tables / self.workers.n, "rows written or checked": rows})
         if any(self.resources.eval_sets.values()):

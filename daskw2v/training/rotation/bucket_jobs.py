@@ -20,7 +20,8 @@ import numpy as np
 from daskw2v.kernels.rng import draws
 from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, make_bucket_reader, read_buckets
 
-HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
+# By group of input partitions, then by slice of the text, the part of each of the slice's pieces
+HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]
 PairSource: TypeAlias = StoredPairs | HeldParts
 _R = TypeVar("_R")
 
@@ -72,7 +73,7 @@ class BucketJob(NamedTuple):
     key
         Stream of the random draws for the slice.
     load_bucket
-        Function from the bucket to train to its pairs.
+        Function from the bucket to train to its pairs and noise.
     """
 
     step: int
@@ -85,9 +86,9 @@ class BucketJob(NamedTuple):
 def list_jobs(
     steps: Sequence[StepWork], pairs: Sequence[PairSource], group_size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
-    """Yield lists of the buckets of steps, in their order: one list of all held buckets, or one a slice from files.
+    """Yield lists of the buckets of steps, in the order of training.
 
-    Each slice of a step goes through all rounds of the step.
+    One list has all buckets whose pairs are held in memory; of files, there is a list for each slice of each step.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def _buckets_in_files(
 
 
 def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], group_size: int, work: BucketWork) -> Bucket:
-    """Return the pairs of a bucket from the buckets of its slice that were read, by groups."""
+    """Return the pairs of a bucket from the buckets of its slice, by group of outputs and group of inputs."""
     return buckets[work.output // group_size, work.input // group_size][_bucket_index(work, group_size)]
 
 
@@ -159,7 +160,7 @@ def _bucket_index(work: BucketWork, group_size: int) -> int:
 
 
 def run_in_order(pool: Executor, threads: int, train: Callable[[BucketJob], _R], jobs: Sequence[BucketJob]) -> list[_R]:
-    """Train buckets by `threads` threads of a pool; return the result of `train` for each bucket.
+    """Train buckets by `threads` threads of a pool; return the result of `train` for each bucket, in order of `jobs`.
 
     A bucket begins when all earlier buckets that share a partition with it have ended. If one fails, buckets that have
     not begun are skipped, and the error is raised.

@@ -40,9 +40,9 @@ BFLOAT16 = "bfloat16"  # of `Rotation.sent_dtype`
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its padded rows, and the result of `Objective.partition_table`.
+    """An output partition that is sent between workers: its rows, and the result of `Objective.partition_table`.
 
-    Rows are float32, or bits of bfloat16.
+    Rows are float32, or bits of bfloat16, padded as `PartitionTrainer.take` returns them.
     """
 
     rows: Float32Array | UInt16Array | DeviceRows
@@ -51,7 +51,7 @@ class OutputPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionOrigin:
-    """The location of a partition's rows: a checkpoint, or a file in a folder; neither before training."""
+    """The location of a partition's rows: a checkpoint, or a file in the folder `store`; both None before training."""
 
     store: Store | None = None
     file: str | None = None
@@ -92,7 +92,7 @@ class RotationContext:
         return self.partitions.n // self.group_size
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D): from a task's result, read from their origin, or drawn."""
+        """Return a partition's rows, shape (rows, D): from a task's result, read from their origin, or initial ones."""
         held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
         return held[:, : self.run.params.vector_size]
 
@@ -126,7 +126,7 @@ def _widened(rows: Any) -> Any:
 
 
 def bucket_works(context: RotationContext, current: RotationPass, bucket_round: BucketRound) -> list[BucketWork]:
-    """Return the buckets to train in a round of a pass."""
+    """Return the buckets to train in a round of two groups in a pass."""
     params, n = context.run.params, context.partitions.n
     buckets = np.array([(current.number * n + pair.input) * n + pair.output for pair in bucket_round.pairs], np.uint64)
 
@@ -135,7 +135,7 @@ def bucket_works(context: RotationContext, current: RotationPass, bucket_round: 
         return streams
 
     pairs = bucket_round.pairs
-    is_last = (bucket_round.number + 1) % len(pairs) == 0  # round of the two groups
+    is_last = (bucket_round.number + 1) % len(pairs) == 0  # of the two groups' rounds
     is_rounded = is_last and Rotation.of(params).sent_dtype == BFLOAT16
     roundings = keys(Purpose.ROUNDING) if is_rounded else [None] * len(pairs)
     pair_keys = zip(pairs, keys(Purpose.NEGATIVE), roundings, strict=True)
@@ -176,7 +176,7 @@ def train_buckets(
     -------
     inputs, outputs, totals
         The trained partitions, by number, and the totals of each step. The task's seconds are shared among the steps in
-        proportion to their pairs; seconds of compilation, in proportion to the pairs of a step's pass.
+        proportion to their pairs. Seconds of compilation are shared among passes; each step has its pass's share.
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
     device = find_device(context.run.device)
@@ -221,7 +221,8 @@ class _Results:
     columns
         Number of dimensions of a row.
     words, roundings
-        For each output partition, the words that are sent with it, and the stream of its rounding to bfloat16, or None.
+        For each output partition, the result of `Objective.partition_table`, which is sent with it, and the stream of
+        its rounding to bfloat16, or None.
     folder, stays
         As in `train_buckets`.
     """
@@ -258,7 +259,7 @@ class _Results:
 def _step_totals(
     buckets: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], finite: bool, seconds: float, compiling: float
 ) -> list[TaskTotals]:
-    """Return the totals of each step, from step, pairs and loss of each bucket, and the seconds of their task."""
+    """Return the totals of each step, as of `train_buckets`; `buckets` are step, number of pairs and loss of each."""
     pairs, losses, pass_shares = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
     for step, n, loss in buckets:
         pairs[step] += n
@@ -284,7 +285,10 @@ def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -
 def pick_partition(
     context: RotationContext, table: str, held: PartitionMap, partition: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return which of the wanted rows a partition has, and these rows: `TableParts.pick` for the map that holds it."""
+    """Return the indices in `wanted` of the rows that a partition has, and these rows, as `TableParts.pick`.
+
+    `held` is the map that holds the partition.
+    """
     partitions, rows = context.partitions.locate(wanted)
     indices = np.flatnonzero(partitions == partition)
     return indices, context.rows(table, partition, held[partition])[rows[indices]]

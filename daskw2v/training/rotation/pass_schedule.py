@@ -56,7 +56,7 @@ def fits_one_task(n_workers: int, tasks: int, n_groups: int, sent_dtype: str) ->
 
 
 def max_passes_of_threads(length: float, threads: int) -> int:
-    """Return the maximum number of passes, each over `length` positions, that a task of `threads` threads trains."""
+    """Return the maximum number of passes over `length` positions each that a task of `threads` threads trains."""
     return max(1, int(threads * TASK_LENGTH / max(1.0, length)))
 
 
@@ -87,7 +87,7 @@ class BucketRound(NamedTuple):
 
 @dataclass(frozen=True)
 class RotationPass:
-    """A pass over the positions start..stop-1 of the corpus in an epoch."""
+    """A pass over the positions start..stop-1 of the corpus in an epoch; `number` counts the passes of the run."""
 
     number: int
     epoch: int
@@ -133,12 +133,13 @@ class RotationPasses:
     def passes_of_task(self, number: int, max_passes: int) -> range:
         """Return the numbers of the passes of a task from pass `number` on, where one worker trains all groups.
 
-        The first passes are tasks of their own, so that training begins when the pairs of one pass are ready.
+        A task has as many passes as were trained before it, from 1 to `max_passes`: so training begins when the pairs
+        of one pass are ready.
         """
         return range(number, min(len(self), number + max(1, min(number, max_passes))))
 
     def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
-        """Yield, for each step of a pass and each group of input partitions, the rounds of the group in the step.
+        """Yield, for each step of a pass, a list that has, for each group of input partitions, its rounds in the step.
 
         The rounds of one group come one after the other. Rounds of different groups have no partition in common. Each
         round has a learning rate for each of the pass's `n_slices` slices.
@@ -173,6 +174,6 @@ class RotationPasses:
 
 
 def _shuffled(key: np.uint64, start: int, n: int) -> list[int]:
-    """Return 0..n-1 in an order drawn from the counters start..start+n-1."""
+    """Return 0..n-1 in an order drawn from the counters start..start+n-1 of a stream."""
     order: list[int] = np.argsort(draws(key, np.arange(start, start + n, dtype=np.uint64))).tolist()
     return order

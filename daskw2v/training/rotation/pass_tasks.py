@@ -72,7 +72,7 @@ class PassWork(NamedTuple):
             yield [[bucket_task.bucket_works(context, self.current, each) for each in rounds] for rounds in groups]
 
     def pairs(self, groups: Sequence[int]) -> PairSource:
-        """Return the source of the pairs of the groups of input partitions with these numbers."""
+        """Return the source of the pairs of the groups of input partitions with these numbers; held ones as futures."""
         grams = self.grams
         return grams.stored if isinstance(grams, SkipGrams) else {k: grams.slices_of_group(k) for k in groups}
 
@@ -244,7 +244,7 @@ class PassTasks:
 
 
 def _assign_slot(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
-    """Return the worker of a group, from the worker of each thread, and the number of threads for the group alone."""
+    """Return the address of a group's worker, and its threads for the group alone; `slots` are each thread's worker."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
 

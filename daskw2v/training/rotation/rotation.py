@@ -1,9 +1,11 @@
 """Strategy `rotation`: partitions of the model are trained two by two, so no row is updated by two workers at a time.
 
-In a round each input partition is trained with one output partition, on the bucket of pairs that needs no other rows.
-A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers, and output
-partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket depends on its
-two partitions and its pairs only. So any number of workers, alive or lost, gives the bits that one worker gives.
+A partition has the rows of a share of the words (`vocabulary.partition`), and a group is a few partitions that stay
+together. In a round each input partition is trained with one output partition, on the bucket of pairs that needs no
+other rows. A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers,
+and output partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket
+depends on its two partitions and its pairs only. So any number of workers, alive or lost, gives the bits that one
+worker gives.
 
 If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
 work directory (`pass_tasks`). Pairs, too, are held by workers or lie in files. The bits are the same.
@@ -68,9 +70,9 @@ class RotationRun:
     context
         The arguments that its tasks share.
     distributor
-        Distributes pairs to buckets.
+        The arguments of the tasks that distribute pairs to buckets.
     fits
-        The parts of the run that the cluster's memory holds.
+        Which data of the run the cluster's memory holds.
     """
 
     unit, trained, threads = "pass", "partition", 1
@@ -100,11 +102,14 @@ class RotationRun:
 
     @property
     def ahead(self) -> int:
-        """Number of passes of two tasks, if each trains as many passes as the task that was submitted last."""
+        """Number of passes that may be under way: those of the last task, and one more, or two with several workers."""
         return self._n_ahead + self._n_together - 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Locate all partitions in a checkpoint, or at the initial rows; delete files that only earlier passes need."""
+        """Locate all partitions in a checkpoint, or at the initial rows; delete files that only earlier passes need.
+
+        Raises a DamageError if the checkpoint is of a run with another number of passes.
+        """
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
         self._tasks = PassTasks(self._client, self._context, PartitionOrigin(checkpoint), number)
@@ -122,7 +127,10 @@ class RotationRun:
         return current.epoch * self._length + current.stop
 
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
-        """Distribute the pairs of a pass to buckets; return an iterator that trains them and reports each step."""
+        """Begin to distribute the pairs of a pass to buckets; return an iterator over a report of each trained step.
+
+        Passes that one task trains are submitted together.
+        """
         if number in self._submitted:
             return self._submitted.pop(number)
         if self._fits.pairs:
@@ -151,7 +159,7 @@ class RotationRun:
         return PassWork(current, self._passes.steps(number, held.n_slices), held)
 
     def _distribute(self, current: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Distribute the pairs of a pass to files, after the pairs of the pass before, which is trained first."""
+        """Distribute the pairs of a pass to files, once those of the pass before, which is trained first, are there."""
         if before is not None:
             wait([before])
         folder = _pairs_folder(self._folder, current)
@@ -228,7 +236,10 @@ def _group_by_holder(partitions: Sequence[HeldPartition], max_partitions: int) -
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> RotationRun:
-    """Start or resume a run, as `StartRun` says; raise a ParameterError if there are more partitions than words."""
+    """Prepare a run, which `restore` starts or resumes; arguments as in `StartRun`.
+
+    Raises a ParameterError if there are more partitions than words.
+    """
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), folder / "weights")

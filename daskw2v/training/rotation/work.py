@@ -42,7 +42,7 @@ class Fits(NamedTuple):
     model, pairs
         Whether memory holds both tables, and the pairs of a few passes.
     passes_of_task
-        Maximum number of passes of one task, where one worker trains all of them and holds their pairs.
+        Maximum number of passes of one task, where one worker trains all of them and holds their pairs; else 1.
     """
 
     model: bool
@@ -51,7 +51,7 @@ class Fits(NamedTuple):
 
 
 class RotationWork(Work):
-    """The work of a run, in memory or through files."""
+    """The memory and the phases of a run, in memory or through files."""
 
     checked = 2 * BLOCK  # partitions are put in order
 
@@ -160,7 +160,7 @@ class RotationWork(Work):
         return entry * (1 + noise) * contexts * words
 
     def _distribution_sizes(self, threads: int) -> Sizes:
-        """Return the memory of tasks that distribute the pairs of the next pass, one a thread."""
+        """Return the bytes, by content, of tasks on `threads` threads that distribute the pairs of the next pass."""
         if not threads:
             return {}
         n = self.workers.n if self.fits.pairs else None
@@ -197,7 +197,7 @@ def fits_pairs(pair_bytes: float, memory: float) -> bool:
 
 
 def passes_ahead(n_workers: int) -> int:
-    """Return the number of passes whose pairs exist: one is trained, one is distributed while threads are idle.
+    """Return the number of passes whose pairs exist at a time: one is trained, one distributed while threads are idle.
 
     Several workers are idle at different times, and distribute one more.
     """
@@ -206,17 +206,17 @@ def passes_ahead(n_workers: int) -> int:
 
 @lru_cache(8)  # many plans have the same number of partitions
 def barrier(load: Load, n_partitions: int, groups: int) -> float:
-    """Return the pairs of a round's largest bucket divided by the mean, of partitions in `groups` groups.
+    """Return the pairs of a step's largest task divided by the mean; each task trains two of `groups` groups.
 
-    A bucket is as large as its partitions' shares of the words. `vocabulary.partition` assigns words back and forth; a
-    round pairs partitions at random; neighbouring partitions form a group.
+    A task has as many pairs as its groups' shares of the words. `vocabulary.partition` assigns words back and forth; a
+    step pairs groups at random; neighbouring partitions form a group.
     """
     shares = _shares_of_partitions(load, n_partitions).reshape(groups, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(groups)]) * groups**2)
 
 
 def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
-    """Return the time of a task's threads divided by their time if no thread waited for a bucket.
+    """Return the time of a task's `threads` threads divided by their time if no thread waited for a bucket.
 
     `run_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
     for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
@@ -233,9 +233,9 @@ def _shares_of_partitions(load: Load, n_partitions: int) -> Float64Array:
 
 
 def count_moves(groups: int, passes: int, nodes: int) -> float:
-    """Return how often a group of output partitions is sent to another node in all passes.
+    """Return how often each group of output partitions is sent to another of `nodes` workers in all passes.
 
-    Neighbouring groups of inputs share a node. In a pass a group meets each group of inputs once; the next pass may
+    Neighbouring groups of inputs share a worker. In a pass a group meets each group of inputs once; the next pass may
     begin with the group of inputs that it met last.
     """
     held = min(groups, max(1.0, groups / nodes))
@@ -250,10 +250,10 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions for "auto" to compare: powers of two from half the number of threads on.
+    """Yield numbers of partitions for "auto" to compare: powers of two from 8, and from half the threads, on.
 
-    More partitions take less memory each. Fewer buckets take less of Python's time: with little text, 32 partitions may
-    keep 64 threads busier than 64 do.
+    None is yielded for fewer than 8,000 words. More partitions take less memory each. Fewer buckets take less of
+    Python's time: with little text, 32 partitions may keep 64 threads busier than 64 do.
     """
     doubled = (Rotation.n_partitions << i for i in itertools.count())
     for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):

@@ -39,7 +39,7 @@ class BaseModel(StartVectors):
     version
         Name of the version.
     frozen_words
-        Words whose vectors do not change: "known", for all words of the version, or the URL of a list of words.
+        Words of the version whose vectors do not change: "known", for all of them, or the URL of a list of words.
     anchor
         Weight of the version's row in the final row of each word of the version, 0 to 1.
 
@@ -103,7 +103,7 @@ CLASSES = (BaseModel, BaseVectors)
 
 
 def get_anchor(params: Params) -> float:
-    """Return the weight of the base's rows in the final rows; 0 where there is no base."""
+    """Return the weight of the base's rows in the final rows, 0 to 1; 0 where there is no base."""
     base = StartVectors.find(params)
     return 0.0 if base is None else base.anchor
 

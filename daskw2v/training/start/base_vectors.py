@@ -1,7 +1,8 @@
 """`BaseVectors`: initial rows from vectors that are no version of the work directory.
 
 Models of daskw2v are read in their own folder. Files of other tools, and vectors in memory, are stored once in the work
-directory, so that workers read only the rows that they need. Settled Params name location and content.
+directory, so that workers read only the rows that they need. Settled Params name the location and the digest of the
+content, which is called the content here.
 """
 
 import hashlib
@@ -38,6 +39,8 @@ _ROWS = 1 << 16  # rows of features that are read at once
 def with_base_vectors(params: Params, work: Store, resources: Resources, listener: Listener) -> Params:
     """Return Params that name their base vectors, and their list of frozen words, by location and content.
 
+    Vectors that are not in the folder of a model are stored in the work directory.
+
     Raises
     ------
     ParameterError
@@ -71,7 +74,7 @@ def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
 
 
 def _with_settled_vectors(params: Params, work: Store, listener: Listener) -> Params:
-    """Return Params that name their base vectors by location and content; workers can read them there."""
+    """Return Params that name their base vectors by location, or type if in memory, and content; store the vectors."""
     base = BaseVectors.find(params)
     if base is None:
         return params
@@ -153,7 +156,7 @@ def _store(source: str | Vectors, content: str, work: Store, listener: Listener)
 
 
 def _digest(*parts: str) -> str:
-    """Return the digest of texts."""
+    """Return the digest of texts, 20 hex digits."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Row blocks of tables on the cluster; rows never pass through the client.
 
-The blocks of a model are futures. The tables of a version are rewritten by tasks, each for a block or a partition.
+The blocks of a model are futures. The tables of a version are rewritten by tasks, each for a block or a partition: the
+rows of one p-th of the words, which `rotation` stores together.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ BlockFutures = Mapping[TableBlock, Future]
 
 
 def rows_per_block(vector_size: int) -> int:
-    """Return the number of float32 rows in a block of about 32 MB."""
+    """Return the number of float32 rows of `vector_size` dimensions in a block of about 32 MB, at least 1."""
     return max(1, BLOCK_BYTES // (4 * vector_size))
 
 
@@ -76,7 +77,7 @@ def join_blocks(*rows: Float32Array) -> Float32Array:
 def pick_block(
     blocks: Sequence[TableBlock], rows: Float32Array, number: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return which of the wanted rows the block of this number has, and these rows, as `TableParts.pick` does."""
+    """Return which of the wanted rows block `number` has, and these of its `rows`, as `TableParts.pick` does."""
     block = blocks[number]
     first, last = np.searchsorted(wanted, [block.start, block.stop])
     return np.arange(first, last), np.asarray(rows)[wanted[first:last] - block.start]
@@ -98,7 +99,7 @@ def submit_blocks(
 ) -> dict[TableBlock, Future]:
     """Return the futures of blocks that are read from a folder, or of blocks before training for None.
 
-    Dask needs no earlier task to compute them again.
+    Dask needs no earlier task to compute them again. `key` is a part of the tasks' keys.
     """
     job = initial_block, run, "initial", 0
     task, source, name, retries = job if store is None else (load_block, store, "load", 2)
@@ -109,7 +110,7 @@ def submit_blocks(
 
 
 def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size: int, key: str) -> list[Future]:
-    """Create the tables of all blocks in a folder, and submit the writing of the blocks; return the futures."""
+    """Create the tables of all blocks in a folder, and submit the writing; return the futures of the checksums."""
     tables, by_chunk = dict[str, tuple[int, int]](), dict[tuple[str, int], list[Future]]()
     step = rows_per_block(vector_size)
     for block, future in blocks.items():
@@ -136,7 +137,8 @@ def declare_like(source: Store, target: Store, *, subwords: bool = False) -> Non
 def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:
     """Write all tables of a version, with changed rows, to another version, which `declare_like` created.
 
-    Tasks read a version that does not change, so that Dask may run them again.
+    The tables are then finished; no manifest is written. Tasks read a version that does not change, so that Dask may
+    run them again.
 
     Parameters
     ----------

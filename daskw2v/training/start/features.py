@@ -78,7 +78,7 @@ def count_table_rows(run: Run) -> dict[str, int]:
 
 
 def find_features(client: Client, folder: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
-    """Find the features of a run's words, on the workers, and write them to a folder.
+    """Find the features of a run's words, on the workers, and write them to a folder; return it and the number of rows.
 
     The listener is called with a summary of the words that a table of features has.
 
@@ -131,19 +131,19 @@ def _count_ngrams(folder: Store, run: Run, number: int, start: int, stop: int) -
 
 
 def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
-    """Task: write the key of each row of features, and the features of words in the table.
+    """Task: write the key of each row of features, and the features of words in the user's table, if there is one.
 
     Parameters
     ----------
     folder, run, resources
-        As in `find_features`.
+        The folder to write to, the run, and the Resources with the store's options.
     buckets
         Buckets of n-grams that get a row, the most frequent first.
 
     Returns
     -------
     n_rows, summary
-        The number of rows, and what the table has of the words, as text; "" without a table.
+        The number of rows, and what the user's table has of the words, as text; "" without such a table.
     """
     columns, summary = tuple[FeatureColumn, ...](), ""
     if (features := FeatureTable.find(run.params)) is not None:
@@ -165,14 +165,14 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
 
 
 def load_feature_keys(run: Run) -> FeatureKeys:
-    """Return the feature that each row of a run's table of features belongs to."""
+    """Return the keys of the rows of a run's table of features, in order: the feature that each belongs to."""
     assert run.features is not None
     return FeatureKeys.load((run.features.folder / _KEYS).open_group())
 
 
 @lru_cache(maxsize=2)
 def load_features(run: Run) -> WordFeatures | None:
-    """Return the features of a run's words; None where words have no features. Cached, as `get_prepared`."""
+    """Return the features of a run's words; None where words have no features. Cached in a process, for two runs."""
     if run.features is None:
         return None
     counts, parts = run.vocabulary.read_counts(), list[WordFeatures]()
@@ -187,7 +187,7 @@ def load_features(run: Run) -> WordFeatures | None:
 
 
 def _load_ngrams(run: Run, folder: Store) -> WordFeatures:
-    """Return the n-grams of all words, from the files of `_count_ngrams`."""
+    """Return the n-grams of all words as features, from the files that `_count_ngrams` wrote to the folder."""
     keys, n_words = load_feature_keys(run), run.vocabulary.size
     rows, offsets = list[Any](), [np.zeros(1, np.int64)]
     for number, _ in enumerate(cut_range(0, n_words, _RANGE)):
@@ -199,7 +199,7 @@ def _load_ngrams(run: Run, folder: Store) -> WordFeatures:
 
 
 def make_initial_feature_rows(run: Run, ids: RowIds) -> Float32Array:
-    """Return rows of features before training, shape (n, D): the base's rows, or drawn where the base has none."""
+    """Return rows of features before training, shape (n, D): each the mean of the base's matching rows, or drawn."""
     rows = draw_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _match_base_features(run)
     if run.base is not None and base is not None and len(ids):
@@ -219,7 +219,7 @@ def _match_base_features(run: Run) -> WordFeatures | None:
 
 
 def make_initial_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
-    """Return words' own rows before training, shape (n, D), so that their composed vectors are `vectors`, (n, D)."""
+    """Return own rows before training, shape (n, D), of words, so that their composed vectors are `vectors`, (n, D)."""
     features = load_features(run)
     if features is None:
         return vectors
@@ -244,19 +244,19 @@ def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float
 
 @lru_cache(maxsize=1)
 def _all_features(trained: Store, attempt: str) -> Float32Array:
-    """Return the table of features of a trained model, which an attempt wrote; cached for tasks on other words."""
+    """Return the table of features in a folder, shape (rows, D); cached by its attempt, for tasks on other words."""
     return open_rows(trained, FEATURES)[:]
 
 
 def _compose(run: Run, word_rows: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
-    """Return the composed vectors of words, shape (n, D), from their own rows and the table of features."""
+    """Return the composed vectors of words, shape (n, D), from their own rows, ids, and the table of all features."""
     word_features = load_features(run)
     assert word_features is not None
     return compose_vectors(word_features.select(np.asarray(ids, np.int64)), word_rows, lambda rows: features[rows])
 
 
 def compose_model_rows(client: Client, run: Run, rows: ModelRows) -> ModelRows:
-    """Return the tables after a round with composed input rows, all on one worker; unchanged without features."""
+    """Return the tables of words, input rows composed as one part; all tables unchanged if words have no features."""
     if run.features is None:
         return rows
     word_rows, features = rows["input"], rows[FEATURES]
@@ -271,7 +271,7 @@ def compose_model_rows(client: Client, run: Run, rows: ModelRows) -> ModelRows:
 def _compose_table(
     run: Run, join: Callable[..., Any], join_features: Callable[..., Any], word_rows: list[Any], features: list[Any]
 ) -> Float32Array:
-    """Task: return the composed vectors of all words, shape (V, D), from the parts of both tables."""
+    """Task: return the composed vectors of all words, shape (V, D), from the parts of own rows and of features."""
     return share(_compose(run, join(*word_rows), np.arange(run.vocabulary.size), join_features(*features)))
 
 

@@ -91,7 +91,7 @@ def find_base(work: Store, params: Params) -> Store:
 
 
 def base_tables(model: Store, params: Params) -> tuple[str, ...]:
-    """Return the tables that begin with rows of the base model; "input" alone if another objective trained it."""
+    """Return the names of the tables that begin with the base's rows; "input" alone if it has another objective."""
     manifest = read_finished(model) or {}
     if manifest.get("params", {}).get("objective") != params.objective.name:
         return ("input",)
@@ -102,7 +102,7 @@ def base_tables(model: Store, params: Params) -> tuple[str, ...]:
 def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, resources: Resources) -> None:
     """Task: write the index of each word's row in the base, -1 for new words, and whether each word is frozen.
 
-    `frozen` is the setting `frozen_words`.
+    `frozen` is the setting `frozen_words`; None writes no array of frozen words.
     """
     words, group = vocabulary.load(), base.rows.create_group()
     rows = read_vocabulary(base.model).find_all(words)
@@ -115,7 +115,7 @@ def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, res
 
 
 def frozen_rows(run: Run) -> UInt8Array:
-    """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
+    """Return whether each word is frozen, 1 or 0, shape (V,) uint8; of length 0 without `frozen_words`."""
     if get_frozen_words(run.params) is None:
         return NOT_FROZEN
     assert run.base is not None
@@ -124,7 +124,7 @@ def frozen_rows(run: Run) -> UInt8Array:
 
 
 def make_initial_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
-    """Return rows of a table before training, by their ids, shape (n, D): a pure function of the run."""
+    """Return the rows of these ids of a table before training, shape (n, D): a pure function of the run."""
     if table == FEATURES:
         return make_initial_feature_rows(run, ids)
     objective = find_objective(run.params.objective.name)
@@ -152,7 +152,7 @@ def anchor_rows(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float3
 
 
 def _read_base_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
-    """Return which words the base has, shape (n,) bool, and the base's rows of these words, shape (known, D)."""
+    """Return which of the ids, one or more, the base has, shape (n,) bool, and its rows of these, shape (known, D)."""
     low, high = int(ids.min()), int(ids.max()) + 1
     indices = open_array(base.rows.open_group(), _ROWS)[low:high][ids - low]
     known = indices >= 0
@@ -175,7 +175,7 @@ def make_initial_weights(run: Run, alphabet: Alphabet) -> Weights:
 
 @lru_cache(maxsize=2)
 def get_prepared(run: Run) -> Any:
-    """Return the arrays that the objective prepares for a run; cached in a process, so any worker can make them."""
+    """Return the arrays that the objective prepares for a run. Cached in a process, for two runs."""
     objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
     prepared = objective.prepare(run.params, counts)
     if run.markets is None or objective.with_markets is None:

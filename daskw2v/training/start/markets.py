@@ -30,7 +30,7 @@ _MARKETS = "markets"
 
 
 def check_markets(params: Params, inputs: TextInputs) -> None:
-    """Raise a ParameterError for markets of inputs that no kernel reads, and for market negatives without markets."""
+    """Raise a ParameterError for markets that no kernel reads or come twice, and market negatives without markets."""
     has_column, objective = isinstance(inputs, Derived) and inputs.has_markets, params.objective
     negative, table = 0, None
     if isinstance(objective, SharedNegatives):
@@ -49,7 +49,7 @@ def check_markets(params: Params, inputs: TextInputs) -> None:
 
 
 def _no_markets(negative: int) -> ParameterError:
-    """Return the error for negatives of markets without markets."""
+    """Return the error for `negative` market negatives without markets."""
     return ParameterError(
         f"market_negative={negative} has no markets to draw from.",
         "Give markets, the URL of a table; or events, and the column of their markets.",

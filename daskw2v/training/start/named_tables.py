@@ -18,13 +18,13 @@ def is_settled(name: str) -> bool:
 
 
 def without_contents(params: Params) -> Params:
-    """Return settled Params whose tables are named by location alone, as tables may grow between two runs."""
+    """Return settled Params whose tables of markets and features are named by location alone, as tables may grow."""
     tables = {name: value for name, value in params.flat().items() if name in ("markets", "features") and value}
     return params.replace(**{name: split_content(value)[0] for name, value in tables.items()})
 
 
 def find_table(location: str, resources: Resources) -> tuple[str, list[Source]]:
-    """Return the settled name of the table at a location, and the table's files.
+    """Return the settled name of the table at a location, its absolute URL, "#" and a digest, and the table's files.
 
     Raises
     ------

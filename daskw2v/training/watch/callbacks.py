@@ -11,7 +11,10 @@ StopsAfter = Literal["round", "epoch"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """The state of a training at an event. Sums and means are of the round, of the epoch, or of all rounds.
+    """The state of a training at an event.
+
+    Words, pairs, loss and seconds are of the last round (`on_round`, `on_checkpoint`), of all rounds since the last end
+    of an epoch (`on_epoch`), or of all rounds of the run (`on_end`).
 
     Parameters
     ----------
@@ -35,18 +38,18 @@ class TrainingRecord:
     loss
         Mean loss of a pair; None if no pair was trained.
     alpha
-        Learning rate at the event.
+        Learning rate at the end of the last round.
     seconds
         Duration in seconds, without the time that callbacks take.
     held_out_loss
         Mean loss of a pair of the held-out text after the last round; None if it was not measured.
     scores
-        Scores of the evaluation sets after the last round, by kind and name, such as similarity/ws353; empty if they
-        were not evaluated.
+        Scores of the evaluation sets after the last round, by the name of the set, such as ws353, without its kind;
+        None for an undefined one. Empty if they were not evaluated.
     restored
         Whether an earlier call trained the last round.
     version
-        At the end, URL of the published version; None before, and where a gate of `retrain` refused it.
+        At the end, URL of the finished version; None before, and where a gate, a check of `retrain`, refused it.
     metadata
         At the end, the version's metadata, as `Vectors.metadata`; empty before.
 
@@ -130,21 +133,22 @@ class Callback:
         return None
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
-        """Receive the record of the round that ended an epoch, or several epochs.
+        """Receive the record of an epoch, or of several that ended in one round, after `on_round` of the last round.
 
-        Return None, or a reason to stop the training, which needs `stops` of "round" or "epoch".
+        Return None, or a reason to stop the training, which needs `stops` of "round" or "epoch" and is ignored for an
+        earlier call's round.
         """
         return None
 
     def on_checkpoint(self, record: TrainingRecord) -> None:
-        """Receive the record of the round after which this call wrote a checkpoint; called after `on_round`."""
+        """Receive the record of the round after which this call wrote a checkpoint, after `on_round` and `on_epoch`."""
 
     def on_end(self, record: TrainingRecord) -> None:
-        """Receive the record of the finished run, with the published version, which an earlier call may have made."""
+        """Receive the record of the finished run, with its version, which an earlier call may have made."""
 
 
 def round_metrics(record: TrainingRecord) -> dict[str, float]:
-    """Return the metrics of a round for loggers, by name, without unknown or undefined ones."""
+    """Return the metrics of a round for loggers, by name, such as "score/ws353", without unknown or undefined ones."""
     metrics = {
         "loss": record.loss,
         "held_out_loss": record.held_out_loss,

@@ -11,7 +11,7 @@ from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStoppin
 
 
 class EarlyStopper(Callback):
-    """Stops a run after `patience` epochs in a row in which the monitored value did not improve by `min_delta`.
+    """Stops a run after `patience` epochs in a row without an improvement of the best value by more than `min_delta`.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class EarlyStopper(Callback):
         self._monitor, self._patience, self._delta = str(settings.monitor), settings.patience, settings.min_delta
         self._lower = settings.monitor == HELD_OUT_LOSS
         self._best: float | None = None
-        self._n_worse = 0  # epochs in a row
+        self._n_worse = 0  # epochs in a row without improvement
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
         """Return a reason to stop after `patience` epochs without improvement, else None.
@@ -69,7 +69,7 @@ def check_monitor(params: Params, resources: Resources) -> None:
 
 
 def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
-    """Return the digest of the evaluation set that may stop a run, a part of the run's name; empty where none may."""
+    """Return the one digest of the evaluation set that may stop a run, a part of the run's name; empty if none may."""
     monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return ()

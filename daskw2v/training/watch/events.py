@@ -33,7 +33,7 @@ class TrainedRun(NamedTuple):
     total
         Corpus positions over all epochs.
     plan
-        The run's plan, as in the manifest.
+        The run's plan, as in the manifest; empty before training begins.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TrainedRun(NamedTuple):
 
 
 class Callbacks:
-    """The callbacks of one call of `train`, `retrain` or `train_model`.
+    """The callbacks of one call of `train`, `retrain` or `train_model`, and what was reported to them.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Callbacks:
     loggers
         The loggers that Resources ask for.
     monitored
-        Digest of the evaluation set that may stop the run (`early_stopping.monitored_content`).
+        Digest of the evaluation set that may stop the run (`early_stopping.monitored_content`), if there is one.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class Callbacks:
             self.round_ended(entry, listener, restored=True)
 
     def round_ended(self, entry: HistoryEntry, listener: Listener, *, restored: bool = False) -> None:
-        """Report a round, and the epoch that it ends; callbacks may stop the run, unless the round is `restored`."""
+        """Report a round, once, and the epoch that it ends; callbacks may stop the run, unless `restored` is true."""
         assert self._run is not None
         if entry["round"] < len(self._reported):
             return
@@ -276,7 +276,7 @@ class RunWatch:
     listener
         Called with the progress of callbacks.
     compose_rows
-        Function from the trained tables to the tables that are measured, in which rows of words are composed.
+        Function from the trained tables to the tables that are measured, in which input rows are composed.
     """
 
     run: TrainedRun
@@ -297,7 +297,7 @@ class RunWatch:
         return self.callbacks.reason_after(self._last)
 
     def rounds_restored(self, history: Sequence[HistoryEntry]) -> None:
-        """Report the rounds that an earlier call trained to the callbacks."""
+        """Report to the callbacks the rounds that earlier calls trained."""
         self.callbacks.restored(self.run, history, self.listener)
         self._last = len(history) - 1
 
@@ -310,7 +310,10 @@ class RunWatch:
         return not self._is_last(number) and self.callbacks.may_stop(epoch_ends=self._ends_epoch(number))
 
     def round_ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
-        """Measure the model after a round; results are added to the history's entry of the round."""
+        """Measure the model after a round, and report measured rounds; results are added to `entry`, of the history.
+
+        `rows` are the tables after the round; None where the strategy has none.
+        """
         self._last = number = entry["round"]
         self.measurements.write_known()
         self._measure(entry, rows, scores=self._evaluates(number), loss=self._measures_loss(number))
@@ -327,7 +330,7 @@ class RunWatch:
         self._report()
 
     def checkpoint_written(self) -> None:
-        """Report a checkpoint that was written after the last round to the callbacks."""
+        """Report to the callbacks a checkpoint that was written after the last round."""
         self.callbacks.checkpoint_written(self.listener)
 
     def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:

@@ -1,9 +1,9 @@
 """Held-out text: positions that are never trained on, whose loss shows whether the model still learns.
 
 Positions are drawn: a piece of each stretch of the text, at a random offset. So they are the same on any cluster.
-A version that starts from the vectors of a base holds out new text alone, as the base was trained on the old text. The
-trained text is an excerpt of the corpus, in which a new sentence begins where text was held out: no window reaches
-across. The words of held-out text are counted, too.
+Where `retrain` starts from a base, new text alone is held out, as the base was trained on the old text. The trained
+text is an excerpt of the corpus, in which a new sentence begins where text was held out: no window reaches across. The
+words of held-out text are counted, too.
 
 The loss is computed by the objective's own kernel, run on a processor at learning rate 0 with one thread, always with
 the same windows and negatives, over a sample of the held-out text. A task gets only the rows that these reach.
@@ -50,7 +50,7 @@ class SplitText(NamedTuple):
     held_out: Corpus | None
 
     def save(self, work: Store) -> None:
-        """Write the manifests of both texts to a work directory."""
+        """Write the manifests of both texts to a work directory; none where no text is held out."""
         if self.held_out is not None:
             self.trained.save(work)
             self.held_out.save(work)
@@ -73,7 +73,7 @@ def split_text(corpus: Corpus, params: Params, new: Sequence[Range] | None = Non
 
 
 def _sample_pieces(pieces: Sequence[Range]) -> list[Range]:
-    """Return the same share of each piece, from its start on, so that all together have _MAX_SAMPLE positions."""
+    """Return the same share of each piece, from its start on, so that all have at most _MAX_SAMPLE positions."""
     share = min(1.0, _MAX_SAMPLE / max(1, sum(stop - start for start, stop in pieces)))
     return [(start, start + int((stop - start) * share)) for start, stop in pieces]
 
@@ -150,7 +150,7 @@ def _describe(loss: float | None) -> str:
 
 
 def _pieces(run: Run) -> Iterator[partial[Any]]:
-    """Yield, for each piece of the sample, the function that reads it."""
+    """Yield, for each piece of the sample, a function without arguments that returns its `TextPiece`."""
     positions = find_device(_DEVICE).replica_trainer.positions
     for start, stop in cut_range(0, Corpus.load(run.work, run.corpus).n_tokens, positions):
         yield partial(read_piece, run, 0, start, stop, Rate(0.0, 0.0, 0))
@@ -162,7 +162,7 @@ def _table_lengths(run: Run) -> dict[str, int]:
 
 
 def _find_reached(run: Run) -> dict[str, Int64Array]:
-    """Task: return the indices of the rows of each table that measuring may read."""
+    """Task: return the indices of the rows that measuring may read, by table, ascending."""
     reached = find_objective(run.params.objective.name).reached
     marks = {table: np.full(rows, reached is None) for table, rows in _table_lengths(run).items()}
     if reached is not None:
@@ -175,7 +175,7 @@ def _find_reached(run: Run) -> dict[str, Int64Array]:
 def _pick_rows(
     pick: Any, part: Any, number: int, reached: Mapping[str, Int64Array], table: str
 ) -> tuple[Int64Array, Float32Array]:
-    """Task: return the reached rows of a part of a table, as `TableParts.pick` does."""
+    """Task: return the reached rows of a part of a table, by its number and `pick`, as `TableParts.pick` does."""
     indices, rows = pick(part, number, reached[table])
     return indices, np.ascontiguousarray(rows)
 

@@ -25,8 +25,8 @@ class MLflowLogger(Callback):
 
     The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed is
     the same run of MLflow, found by its tags `daskw2v.run` and `daskw2v.work`, and earlier metrics are not logged
-    again. The run of MLflow is open until a version is published; it fails if a gate of `retrain` refuses the version.
-    A training anew after that, or in another work directory, is another run of MLflow.
+    again. The run of MLflow is open until `on_end`; it fails if a gate, a check of `retrain`, refuses the version. A
+    training anew after that, or in another work directory, is another run of MLflow.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class MLflowLogger(Callback):
             self._epoch = record.epoch
 
     def on_end(self, record: TrainingRecord) -> None:
-        """Log the version, and end the run of MLflow."""
+        """Log the version, and end the run of MLflow; as failed without a version."""
         self._logged = None
         if record.version is None:
             self._client.set_terminated(self._id, "FAILED")
@@ -114,7 +114,7 @@ class MLflowLogger(Callback):
         return next((run for run in runs if run.data.tags.get(_WORK) == record.work), None)  # a URL may have quotes
 
     def _begin_run(self, record: TrainingRecord) -> str:
-        """Begin a run of MLflow with the Params of a training; return its id."""
+        """Begin a run of MLflow with the Params of a training; return the id of MLflow's run."""
         entities = mlflow.entities
         tags = {_RUN: record.run, _WORK: record.work}
         run = self._client.create_run(self._experiment, run_name=record.run, tags=tags)

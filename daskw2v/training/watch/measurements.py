@@ -1,6 +1,6 @@
 """Measurements of rounds while a model trains: tasks on the cluster, for which training does not wait.
 
-This module evaluates the vectors of a round on sets of words with human judgements. `watch.held_out` measures the loss.
+This module evaluates the vectors of a round on evaluation sets. `watch.held_out` measures the loss.
 """
 
 import uuid
@@ -28,7 +28,7 @@ EvaluationSets = Mapping[str, Any]  # URLs by kind, as `evaluate` takes them
 
 
 class _Pending(NamedTuple):
-    """A result that is awaited: its entry of the history, its key in the entry, the task's name in errors, its text."""
+    """A result that is awaited; the fields are as in `Measurements.add`."""
 
     entry: HistoryEntry
     key: str
@@ -72,7 +72,7 @@ class Measurements:
         return sum(pending.key == key for pending in self._pending.values())
 
     def is_complete(self, entry: HistoryEntry) -> bool:
-        """Return whether all results of an entry are written."""
+        """Return whether no result of an entry is awaited: each is written, or failed."""
         return not any(pending.entry is entry for pending in self._pending.values())
 
     def write_all(self) -> None:
@@ -82,7 +82,7 @@ class Measurements:
             self.write_known()
 
     def write_known(self) -> None:
-        """Write the results that are known by now, without waiting."""
+        """Write the results that are known by now, without waiting; report errors, which are not raised."""
         for future in [future for future in self._pending if future.done()]:
             entry, key, activity, describe = self._pending.pop(future)
             try:
@@ -107,7 +107,7 @@ class TrainingEvaluation:
     vocabulary
         The words of the model.
     sets
-        The sets to evaluate on.
+        URLs of the sets to evaluate on, by kind.
     storage_options
         Options for fsspec.
 
@@ -127,8 +127,8 @@ class TrainingEvaluation:
     def measure(self, entry: HistoryEntry, rows: ModelRows | None, measurements: Measurements, *, needed: bool) -> None:
         """Submit the evaluation of a round; the scores are added to the history's entry of the round.
 
-        The evaluation is skipped where too many are pending, unless it is `needed`. `rows` are the tables after the
-        round; None where the strategy has none.
+        The evaluation is skipped where MAX_PENDING are pending, unless it is `needed`, and where no worker can hold the
+        input rows. `rows` are the tables after the round; None where the strategy has none.
         """
         number, join = entry["round"], None if rows is None else rows["input"].join
         if rows is None or join is None:

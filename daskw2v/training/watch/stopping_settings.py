@@ -22,7 +22,7 @@ class EarlyStopping(Group):
     patience
         Number of epochs in a row without improvement after which training stops.
     min_delta
-        Minimum change that counts as an improvement.
+        Change that an improvement of the best value exceeds, 0 or more.
 
     Raises
     ------
