@@ -22,7 +22,8 @@ TextInputs = Any  # `Inputs`, or a type of a package that is not imported
 _FUTURES = {("distributed", "Future")}
 _TASKS = {("dask", "Delayed"), *_FUTURES}
 _BAGS = {("dask", "Bag")}
-DASK_FRAMES = {("dask", "DataFrame"), ("dask", "Series")}
+DASK_TABLES = {("dask", "DataFrame")}
+DASK_FRAMES = {*DASK_TABLES, ("dask", "Series")}
 FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame")}
 ARROW_TABLES = {("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
 ARROW_COLUMNS = {("pyarrow", "ChunkedArray"), ("pyarrow", "Array")}
@@ -92,7 +93,7 @@ class Derived(ABC):
         params, resources
             The settings of the call; `params.column` names the files' column of text.
         client
-            Returns the cluster; called only if files have to be written.
+            Returns the cluster.
         listener
             Called with the progress.
         """
@@ -152,7 +153,7 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
         if name is not None and is_one_of(inputs, _COLUMNS):
             problem = f"{field}={name!r} is a column of tables, but the input is a {type(inputs).__name__}."
             raise ParameterError(problem, f"Give a table that has this column, or leave {field} out.")
-    if is_one_of(inputs, FRAMES | {("dask", "DataFrame")}):
+    if is_one_of(inputs, FRAMES | DASK_TABLES):
         for name in (column, params.weight):
             if name is not None:
                 check_column(name, list(inputs.columns))

@@ -122,7 +122,7 @@ def _write_locally(
     with durable():
         for file in chain.from_iterable(map(write, partitions)):
             written.append(file)
-            listener(Progress("collect", len(written), 0, "files"))
+            listener(Progress("collect", 0, 0, "files", message=f"{counted(len(written), 'file')} written"))
     return written
 
 

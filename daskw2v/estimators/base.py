@@ -10,7 +10,7 @@ import numpy as np
 from dask.tokenize import normalize_token
 from distributed import Client
 
-from daskw2v.collections.kinds import FRAMES, TextInputs, is_one_of
+from daskw2v.collections.kinds import DASK_TABLES, FRAMES, TextInputs, is_one_of
 from daskw2v.config.choice import is_axis
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -237,7 +237,7 @@ def check_pooling(pooling: str) -> None:
 
 
 def list_samples(X: Any, column: str, samples_name: str) -> list[Any]:
-    """Return the samples of X, or of the column of this name if X is a table of pandas or polars, as a list.
+    """Return the samples of X, or of the column of this name if X is a table of pandas, polars or Dask, as a list.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def list_samples(X: Any, column: str, samples_name: str) -> list[Any]:
     samples: Any = X
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise ParameterError(f"X is a {type(X).__name__}.", f"Give {samples_name} in a list.")
-    if is_one_of(X, FRAMES):
+    if is_one_of(X, FRAMES | DASK_TABLES):
         samples = samples[column]
     return samples.tolist() if isinstance(samples, np.ndarray) else list(samples)
 

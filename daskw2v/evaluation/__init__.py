@@ -1,6 +1,7 @@
 """Evaluation of vectors on published sets: similarity, analogies, categorization, classification, outliers."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -100,11 +101,12 @@ class Evaluation:
     def scores(self) -> dict[str, float | None]:
         """Return the score of each set by the set's name; of several methods, the score of the first.
 
-        Of sets of several kinds with one name, the first in the order of `rows` counts.
+        Sets of several kinds that have one name are called `kind/name`.
         """
+        kinds = Counter(name for sets in vars(self).values() for name in sets)
         scores: dict[str, float | None] = {}
         for row in self.rows():
-            scores.setdefault(row.name, row.value)
+            scores.setdefault(row.name if kinds[row.name] == 1 else f"{row.kind}/{row.name}", row.value)
         return scores
 
     def as_dict(self) -> dict[str, Any]:

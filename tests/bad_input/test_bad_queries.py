@@ -84,6 +84,7 @@ REFUSED = {  # what is asked, with what, and what is said
     "get_vecattr": (lambda v: v.get_vecattr("one", "sample"), "attr='sample' is unknown. Give count"),
     "get_mean_vector []": (lambda v: v.get_mean_vector([]), "No words to compare."),
     "get_mean_vector weights": (lambda v: v.get_mean_vector(["one"], [1, 2]), "[1, 2] are not the weights of 1 key."),
+    "get_mean_vector texts": (lambda v: v.get_mean_vector(["one"], ["x"]), "['x'] are not the weights of 1 key."),
     "get_mean_vector NaN": (lambda v: v.get_mean_vector(["one"], [np.nan]), "[nan] are not the weights of 1 key."),
     "distances": (lambda v: v.distances(np.ones(3)), NO_FIT.format((3,))),
     "cosine_similarities": (lambda v: v.cosine_similarities(np.ones(3), np.ones((2, 4))), "The query has the shape (2"),

@@ -132,6 +132,12 @@ def test_find_texts__writes_text_that_is_here(tmp_path, make):
     assert texts_of(make(), tmp_path, None) in (SENTENCES, TOKENS)
 
 
+def test_find_texts__tells_how_many_files_an_iterable_has(tmp_path):
+    reports = []
+    find_texts(strings(), Store(str(tmp_path)), PARAMS, ONE_THREAD, lambda: None, reports.append)
+    assert [(report.stage, report.message) for report in reports] == [("collect", "1 file written")]
+
+
 @pytest.mark.parametrize("make", THERE.values(), ids=THERE)
 def test_find_texts__lets_workers_write_what_they_compute(two_processes, tmp_path, make):
     assert texts_of(make(two_processes), tmp_path, two_processes) in (SENTENCES, TOKENS)

@@ -162,6 +162,12 @@ def test_transform__reads_columns_and_tables(model):
         np.testing.assert_array_equal(model.transform(X), model.transform(TEXTS[:3]))
 
 
+def test_transform__reads_the_column_of_a_table_of_dask(model):
+    frame = pytest.importorskip("pandas").DataFrame({"text": TEXTS[:3], "label": LABELS[:3]})
+    table = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    np.testing.assert_array_equal(model.transform(table), model.transform(TEXTS[:3]))
+
+
 @pytest.mark.parametrize("X", ["the king", b"the king", 3, {"a": 1}])
 def test_transform__refuses_what_is_no_list(model, X):
     with pytest.raises(ParameterError, match="Give texts in a list"):

@@ -71,6 +71,15 @@ def test_evaluate__refuses_two_files_of_one_name(vectors, tmp_path):
         evaluate(vectors, similarity=[str(tmp_path / "a/ws353.tsv"), str(tmp_path / "b/ws353.csv.gz")])
 
 
+def test_scores__of_two_kinds_of_one_name_have_the_names_of_kinds(vectors, tmp_path):
+    (tmp_path / "all.tsv").write_text("a\tb\t1\na\tc\t2\na\td\t3\n")
+    (tmp_path / "all.txt").write_text(": one\na b c d\n")
+    (tmp_path / "few.tsv").write_text("a\tb\t3\na\tc\t2\na\td\t1\n")
+    similarity = [str(tmp_path / name) for name in ("all.tsv", "few.tsv")]
+    scores = evaluate(vectors, similarity=similarity, analogy=[str(tmp_path / "all.txt")]).scores()
+    assert scores == {"similarity/all": pytest.approx(1), "few": pytest.approx(-1), "analogy/all": 1}
+
+
 def test_evaluate__reads_the_published_sets(vectors, data):
     folder = data / "eval"
     sizes = {"ws353": 353, "simlex999": 999, "mturk287": 287}

@@ -247,7 +247,10 @@ class Lookups(WordRows, Answers):
         [1.0, 2.5]
         """
         keys = as_nonempty_word_list(keys)
-        key_weights = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
+        try:
+            key_weights = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
+        except (TypeError, ValueError):
+            key_weights = np.empty(0, np.float32)  # refused below
         if key_weights.shape != (len(keys),) or not np.isfinite(key_weights).all():
             problem = f"{weights!r} are not the weights of {counted(len(keys), 'key')}."
             raise ParameterError(problem, "Give a finite one for each.")

@@ -289,3 +289,5 @@ def _trim() -> None:
             while _waiting[0][0] < time.monotonic() - _IDLE:
                 _waiting.popleft()
     _trimming.release()
+    if len(_texts) and _trimming.acquire(blocking=False):  # of a text that came before the release
+        _trim()

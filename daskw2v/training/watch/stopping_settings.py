@@ -53,7 +53,9 @@ class EarlyStopping(Group):
         integer(1),
         stage="train",
     )
-    min_delta: float = setting(0.0, "least change of what is monitored that counts as better", number(0), stage="train")
+    min_delta: float = setting(
+        0.0, "a change of what is monitored has to be larger than this to count as better", number(0), stage="train"
+    )
 
     def check(self, settings: Any) -> None:
         """Raise a ParameterError if `monitor` is the held-out loss, and the Params `settings` hold out no text."""
