@@ -121,7 +121,7 @@ class DamageError(StoreError):
     problem, remedy
         As in `Daskw2vError`.
     url
-        URL of the damaged file.
+        URL of the damaged file or array.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class DamageError(StoreError):
 
 
 class BusyError(StoreError):
-    """Another run holds the lease of a work directory or of a part of it.
+    """A lease, such as that of a run, that another process or call holds.
 
     Examples
     --------
@@ -294,5 +294,5 @@ class MissingExtraError(Daskw2vError, ImportError):
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number and a noun in singular or plural, which has to end with s: "1 file", "2,000 files"."""
+    """Return a number and a noun, given in singular, whose plural ends with s: "1 file", "2,000 files"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

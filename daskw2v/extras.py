@@ -9,7 +9,7 @@ from daskw2v.errors import MissingExtraError
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context manager that limits BLAS and OpenMP to one thread.
+    """Return a context manager that limits BLAS and OpenMP to one thread, from this call to the end of the block.
 
     More threads are slower for matrices of a few hundred rows; on a busy machine, threads that wait for each other take
     ten times as long.

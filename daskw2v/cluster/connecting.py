@@ -130,7 +130,7 @@ def refuse_remote_workers(client: Client | None, resources: Resources, problem: 
 
 
 def _is_loopback(address: str) -> bool:
-    """Return whether only this machine can reach an address of Dask, such as tcp://127.0.0.1:8786."""
+    """Return whether only this machine can reach an address such as tcp://127.0.0.1:8786; no name is resolved."""
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if parts.scheme == "inproc" or parts.hostname == "localhost":
         return True
@@ -275,7 +275,7 @@ def connect(
     Raises
     ------
     ClusterError
-        If the scheduler cannot be reached.
+        If the scheduler cannot be reached, or worker processes do not start; or as `options` does.
     ParameterError
         If `processes` does not go with the other options.
     """
@@ -342,7 +342,7 @@ def check_cluster(client: Client, work: Store | None) -> None:
 
 
 def _check_versions(client: Client) -> None:
-    """Refuse workers with other versions than the client's, which could change results; Dask would only warn."""
+    """Raise a ClusterError if a worker has other versions than the client, which could change results."""
     versions = client.get_versions(packages=["daskw2v", "numba", "zarr"])
     client_versions = versions["client"]["packages"]
     for address, worker in versions["workers"].items():

@@ -27,7 +27,7 @@ def _join(*parts: str) -> str:
 
 
 def _format_number(number: float) -> str:
-    """Return a number with three digits: 950, 1.23k, 45.6M."""
+    """Return a number with three significant digits: 950, 1.23k, 45.6M."""
     for suffix in ("", "k", "M", "G"):
         if number < 999.5:  # more would round to 1000
             return f"{number:.3g}{suffix}"
@@ -54,7 +54,7 @@ def _format_message(report: Progress) -> str | None:
 
 
 class Lines:
-    """A listener that prints a line at the start and end of each stage, and one every few seconds between.
+    """A listener that prints a line at the start and end of each stage, every few seconds between, and for messages.
 
     Parameters
     ----------

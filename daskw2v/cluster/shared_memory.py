@@ -60,7 +60,7 @@ class Region(NamedTuple):
     Parameters
     ----------
     pid, file
-        Id of the process that has the memfd open, and its file descriptor in this process.
+        Id of the process that has the memfd open, and the file descriptor there.
     size
         Bytes of the content.
     mark
@@ -129,8 +129,8 @@ class _Handshake:
             for overrides in self._announced:
                 overrides.pop(_KEY, None)
 
-    def count(self, size: int) -> None:
-        """Add `size` to the number of bytes that were shared instead of sent."""
+    def add_shared(self, size: int) -> None:
+        """Add `size` to `n_bytes`, the bytes that this process shared instead of sending them."""
         with self._lock:
             self.n_bytes += size
 
@@ -141,8 +141,8 @@ _handshake, _writing = _Handshake(), Lock()
 def share(array: Array) -> Array:
     """Return a read-only view of an array that other workers of this host will read from shared memory.
 
-    The array is returned unchanged if it is small or not contiguous, or this is no worker that can share memory. It is
-    the result of a task, and must not be changed after the call.
+    The array is the result of a task, and must not be changed after the call. It is returned as it is if it is smaller
+    than a page or not contiguous, or this is no worker that can share memory.
     """
     if isinstance(array, SharedArray) and (array.is_shareable or array.region):
         array.flags.writeable = False
@@ -155,7 +155,7 @@ def share(array: Array) -> Array:
 
 
 def allocate_shared(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return an array, to be filled, that other workers of this host will read: `share` and sending copy nothing.
+    """Return an uninitialized array that other workers of this host will read: `share` and sending copy nothing.
 
     The array lies in shared memory; or in memory of `kernels.buffers`, if it is small or memory cannot be shared.
     """
@@ -180,7 +180,7 @@ def _can_share() -> bool:
 
 
 def shared_bytes() -> int:
-    """Return the bytes of arrays that this process shared instead of sending them; Dask counts these bytes as sent."""
+    """Return how many bytes of arrays this process shared instead of sending them; Dask counts these bytes as sent."""
     return _handshake.n_bytes
 
 
@@ -317,7 +317,7 @@ def _open(region: Region) -> int:
 
 @lru_cache(maxsize=4096)
 def _can_open(region: Region) -> bool:
-    """Return whether this process can open the memory at an address."""
+    """Return whether this process could open the memory at an address when it was first asked; cached."""
     with suppress(OSError):
         os.close(_open(region))
         return True
@@ -352,7 +352,7 @@ def _serialize(array: SharedArray, context: Mapping[str, Any] | None = None) -> 
     if region is None:
         serialized: tuple[Any, list[Any]] = serialize_numpy_ndarray(array.view(np.ndarray), context)
         return serialized
-    _handshake.count(array.nbytes)
+    _handshake.add_shared(array.nbytes)
     return {"region": tuple(region), "shape": array.shape, "dtype": array.dtype.str}, []
 
 
@@ -375,7 +375,7 @@ def _copy_to_shared(array: SharedArray) -> Region | None:
 
 
 def _deserialize(header: dict[str, Any], frames: list[Any]) -> Array:
-    """Return the array of a header and frames that `_serialize` returned; raises an OSError if its memory is gone."""
+    """Return the array of a header and frames of `_serialize`; raise an OSError if its memory cannot be opened."""
     if "region" not in header:
         array: Array = deserialize_numpy_ndarray(header, frames)
         return array

@@ -44,7 +44,7 @@ def run_tasks(
     task_resources
         Dask resources that a job needs, by name; None if jobs need none.
     excuse
-        Function of the name and the error of a job that failed. If it returns True, the other jobs continue.
+        Function of the name and the Daskw2vError of a job that failed. If it returns True, the other jobs continue.
     priority
         Dask priority of the tasks: tasks of a higher priority go first.
 
@@ -59,8 +59,9 @@ def run_tasks(
         If a job keeps killing its workers.
     ClusterError
         If the cluster has lost its workers or its scheduler.
-    Daskw2vError
-        If a job raises it; jobs that have not finished are cancelled.
+    Exception
+        The error that a job raises: a Daskw2vError at once, another one after two retries. Jobs that have not finished
+        are cancelled.
     """
     run, waiting, names = new_attempt(), iter(jobs), dict[Future, Any]()
     call = partial(client.submit, _call, function, pure=False, retries=2, resources=task_resources, priority=priority)
@@ -147,7 +148,7 @@ def run_on_partitions(
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
-    """Task: return the result of a function, or the Daskw2vError that it raises; Dask would retry if it was raised."""
+    """Task: return a function's result once its files are on disk, or its Daskw2vError; Dask would retry if raised."""
     try:
         with durable():
             return function(*args)
@@ -156,7 +157,7 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _get_result(client: Client, future: Future, task: str, task_resources: TaskResources) -> Any:
-    """Return the result of a finished task, or a TrainingError if the task kills its workers.
+    """Return what `_call` returned in a finished task, or a TrainingError if the task kills its workers.
 
     `task` is the name of the task in messages, and `task_resources` are the Dask resources that it needs.
     """

@@ -123,7 +123,7 @@ def _has_worker(client: Client, task_resources: TaskResources) -> bool:
 
 
 def _as_options(task_resources: Mapping[str, int]) -> str:
-    """Return Dask resources as an option of `dask worker`."""
+    """Return Dask resources as an option of `dask worker`, such as "--resources GPU=1"."""
     return f"--resources {','.join(f'{name}={n}' for name, n in task_resources.items())}"
 
 
@@ -143,6 +143,8 @@ def await_worker(client: Client, task_resources: TaskResources = None, why: str 
     ------
     ClusterError
         If no worker comes in time (`waits_for_workers`), or the scheduler is gone.
+    TrainingError
+        If workers keep dying with the task.
     """
     while not _has_worker(client, task_resources):
         waited = _Wait(client, task_resources, why)
@@ -228,7 +230,7 @@ def gather(client: Client, futures: Sequence[Future], task: str, task_resources:
 
 
 def _fetch(client: Client, futures: list[Future], task_resources: TaskResources) -> list[Any]:
-    """Return the results of finished tasks, in order; Dask computes results again that were lost with their worker."""
+    """Return the results of ended tasks, in order, or raise a task's error; Dask computes lost results again."""
     waited = _Wait(client, task_resources)
     checked = time.monotonic()
     answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)

@@ -91,7 +91,7 @@ class Trainers(NamedTuple):
     devices: Mapping[str, int] = MappingProxyType({})
 
     def preferring(self, worker: str) -> dict[str, Any]:
-        """Return options of `Client.submit` that prefer the worker at an address; "" prefers none.
+        """Return options of `Client.submit` that prefer the worker at an address; none for "" or tasks with resources.
 
         Other workers run the task if the preferred worker is gone.
         """
@@ -99,7 +99,7 @@ class Trainers(NamedTuple):
         return {"workers": [worker], "allow_other_workers": True} if worker and not self.task_resources else {}
 
     def slots(self) -> list[str]:
-        """Return the address of each thread's worker, worker by worker as in `list_workers`; [""] without workers."""
+        """Return the address of each thread's worker, in the order of `list_workers`; [""] if there is no worker."""
         return [address for address, threads in self.list_workers() for _ in range(threads)] or [""]
 
     def list_threads(self) -> list[int]:
@@ -122,7 +122,7 @@ class Trainers(NamedTuple):
 
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
-    """Return the workers that declare a Dask resource (`dask worker --resources NAME=1`).
+    """Return the workers that declare a Dask resource, by its name (`dask worker --resources NAME=1`).
 
     If no worker declares the resource, or `resource` is None, all workers are returned.
     """
@@ -190,7 +190,7 @@ class Usage(NamedTuple):
     peak_memory
         Peak of the process's resident memory, in bytes.
     sent
-        Bytes sent to other workers, without arrays that were passed through shared memory.
+        Bytes of results sent, also to the scheduler and clients, without arrays passed through shared memory.
     processor_seconds
         Processor time of all threads of the process.
     """

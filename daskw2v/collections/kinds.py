@@ -60,7 +60,7 @@ KINDS: Mapping[str, Reader] = {
 class Derived(ABC):
     """Text that is derived from other data: sessions of events, walks on a graph. Each subclass is a kind of input.
 
-    Parameters
+    Attributes
     ----------
     params
         Params of training on such text where a call passes none.
@@ -77,7 +77,7 @@ class Derived(ABC):
 
     @property
     def has_markets(self) -> bool:
-        """Whether the data name the markets of words."""
+        """Whether the data name a market, such as a city, for each word (`vocabulary.markets`)."""
         return False
 
     @abstractmethod
@@ -124,10 +124,9 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
     Raises
     ------
     ParameterError
-        If `inputs` are of a type that is neither names nor text; or an option is set that is not read with such
-        inputs.
+        If `inputs` are of a type that is neither names nor text; or an option is set that does not go with such inputs.
     InputError
-        If the inputs are empty, or a table lacks the column of text or of weights.
+        If the list of names is empty, or a DataFrame lacks the column of text or of weights.
     """
     column = params.column
     if are_names(inputs):
@@ -165,7 +164,7 @@ def list_kinds(kind: type | None) -> Mapping[str, Reader]:
 
 
 def _is_refused(inputs: Any) -> bool:
-    """Return whether inputs are of a type that is refused: they have no order, are no text, or are read as files."""
+    """Return whether inputs are of a type that is refused: they have no order, are no text, or are open files."""
     if isinstance(inputs, Derived) or is_one_of(inputs, _TASKS | DASK_FRAMES | _TABLES | _DATASETS | _BAGS):
         return False
     unordered = isinstance(inputs, set | frozenset | Mapping | bytes | bytearray)
@@ -260,5 +259,5 @@ def _check_sentences(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_one_of(value: Any, kinds: set[tuple[str, str]]) -> bool:
-    """Return whether a value is of one of `kinds`: pairs of the package and the name of a type."""
+    """Return whether a value is of one of `kinds`, or derived from one: pairs of the package and the name of a type."""
     return any(kind in kinds for kind in type_names(value))

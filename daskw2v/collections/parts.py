@@ -109,7 +109,7 @@ def text_finder(
     find = partial(find_texts, inputs, work, params, resources, client, listener)
     sources = [] if isinstance(inputs, Derived) else find()
     yield find if isinstance(inputs, Derived) else lambda: sources
-    if not resources.keep_inputs:  # `check_texts` refuses it where a file is the user's
+    if not resources.keep_inputs:  # `check_texts` refuses False where a file is the user's
         for name in {source.name for source in sources}:
             (work / name).remove()
 
@@ -152,9 +152,9 @@ def _write_partition(write: Callable[[Any], Iterator[_File]], partition: Any) ->
 
 
 def _write(partition: Any, folder: Store, column: str, weight: str | None) -> Iterator[_File]:
-    """Write the text of a partition into files of a folder that do not exist yet; yield the files, in order.
+    """Write the text of a partition into files of a folder, unless they exist; yield all these files, in order.
 
-    Parameters and errors are those of `tables_of`.
+    Further arguments and errors are those of `tables_of`.
     """
     for table in tables_of(partition, column, weight):
         name = f"{_digest(table)}.parquet"
@@ -276,6 +276,11 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
         Texts, lists of tokens, or records.
     names
         Key of the text in records and, if there are weights, key of the weight.
+
+    Raises
+    ------
+    InputError
+        If a sentence is a set, has no such key, or is no record where a key is named.
     """
     held, size = [list[Any]() for _ in names], 0
     for sentence in sentences:
@@ -330,7 +335,7 @@ def _convert(batch: Any) -> Any:
 
 
 def _convert_text(array: Any, column: str) -> Any:
-    """Return an Arrow array of texts or lists of tokens in the types of `tables_of`, or of nulls as such.
+    """Return an Arrow array of texts or lists of tokens in the types of `tables_of`; nulls alone have the type null.
 
     Raises
     ------

@@ -69,8 +69,8 @@ class TextBlock:
     source
         The file.
     start, stop
-        Range of bytes (plain text, JSONL), or range of row groups, record batches or stripes (tables). A compressed
-        file is one block of all its bytes.
+        Range of bytes (plain text, JSONL), or of row groups, record batches or stripes (tables), from `start` on and
+        before `stop`. A compressed file, CSV, and a stream of Arrow are one block of all bytes.
     """
 
     source: Source

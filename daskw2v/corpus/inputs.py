@@ -92,7 +92,7 @@ def type_names(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _choose_remedy(value: Any) -> str:
-    """Return a sentence that says how to write a value to files; "" if its type is not known."""
+    """Return the advice for a value, such as how to write it to files, in lower case; "" if its type is not known."""
     for kind in type_names(value):
         if remedy := _REMEDIES.get(kind):
             return remedy
@@ -115,5 +115,5 @@ def _shown(value: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a text, cut to the length that is allowed in a message."""
+    """Return a text, cut to the 120 characters that a value may have in a message."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -87,7 +87,8 @@ def refuse_no_text(data: bytes, url: str) -> None:
     Raises
     ------
     InputError
-        If the bytes are of compressed data, an archive, a table, a document, or text that is not UTF-8.
+        If the bytes are of compressed data, an archive, a table, a document or a picture, or begin with the byte order
+        mark of UTF-16 or UTF-32. Other text that is not UTF-8 is not recognized.
     """
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):

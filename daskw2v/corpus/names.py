@@ -35,7 +35,7 @@ def detect_compression(url: str) -> str | None:
 
 
 def detect_format(url: str, wanted: Format | None = None) -> str:
-    """Return the name of the format that a file's suffix names; or the suffix, if such files are no text, as ".pdf".
+    """Return the name of the format of a file's suffix, "text" if unknown; or a suffix such as ".pdf" if it is no text.
 
     Parameters
     ----------
@@ -66,6 +66,8 @@ def check_readable(url: str, name: str) -> Format:
     ------
     InputError
         If the file cannot be read, or is not text but would be read as text.
+    ParameterError
+        If there is no format of this name.
     """
     suffix = _inner_suffix(url)
     if suffix in _PACKED:
@@ -137,7 +139,7 @@ def filter_sources(sources: Sequence[Source], filters: Filters) -> list[Source]:
     sources
         The files.
     filters
-        Groups of conditions on the columns that folders name. A file passes if all conditions of a group hold.
+        Groups of conditions on the columns that folders name. A file passes if all conditions of one group hold.
 
     Raises
     ------

@@ -124,7 +124,7 @@ def plan_blocks(
     Raises
     ------
     InputError
-        If a table cannot be read, or a table or compressed file is empty.
+        If a table cannot be read, a table or compressed file is empty, or a file is no text by its first bytes.
     StoreError
         If the store fails repeatedly, or does not answer.
     """
@@ -183,7 +183,7 @@ def _find_files(
     files
         URL and fsspec's info of each file, sorted by URL.
     in_folders
-        Whether folders were searched.
+        Whether the name is a folder's, or folders that a pattern matches have files that it does not match.
     broken
         Links that lead nowhere.
 
@@ -227,7 +227,7 @@ def _find_files(
 def _search_folders(
     fs: Any, ask: _Ask, folders: Sequence[str], infos: dict[str, _Info], root: str, work: str | None
 ) -> tuple[dict[str, _Info], bool]:
-    """Return fsspec's info of each path that is selected, sorted by path, and whether files below folders are.
+    """Return fsspec's info of each path that is selected, sorted by path, and whether some of them are not in `infos`.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _search_folders(
     folders
         Paths of the folders to search: a named folder, or those that a pattern matches.
     infos
-        Info of each path that a pattern matches.
+        Info of each path that a pattern matches; those of files below the folders are added.
     root
         Path of the folder that contains all of these.
     work

@@ -120,7 +120,7 @@ def read_tokenizer(group: Any, name: str, url: str) -> bytes:
     Raises
     ------
     DamageError
-        If the content has another name.
+        If the content has another digest than the name.
     """
     content = read_array(group, _ARRAY).tobytes()
     if _name_by_content(content) != name:

@@ -1,7 +1,8 @@
 """Draws from a discrete distribution in constant time (Walker's alias method, Vose's construction).
 
-Each slot holds the threshold and the alias of an outcome in one uint64, so that a draw reads one cache line. It yields
-the slot's outcome if its lower half is below the threshold, and the alias otherwise.
+There is a slot for each outcome. It holds a threshold and an alias, which names an outcome, in one uint64, so that a
+draw reads one cache line. The upper half of a draw chooses the slot. The draw yields the slot's outcome if its lower
+half is below the threshold, and the alias otherwise.
 """
 
 from itertools import pairwise
@@ -34,7 +35,7 @@ def alias_table(weights: Float64Array) -> UInt64Array:
     Raises
     ------
     ParameterError
-        If there is no outcome, or a weight is negative or not finite, or all weights are zero.
+        If there is no outcome or there are 2**31 or more, or a weight is negative or not finite, or all are zero.
     """
     total = weights.sum() if len(weights) else 0.0
     if not (len(weights) < 2**31 and np.isfinite(total) and total > 0 and (weights >= 0).all()):
@@ -56,9 +57,9 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
     weights
         Weights of all outcomes, shape (n,) float64.
     bounds
-        Index in `weights` at which each distribution begins, and the end, shape (distributions + 1,) int64.
+        Index in `weights` at which each distribution begins, 0 first, and their end, shape (distributions + 1,) int64.
     first
-        Number of the first slot: aliases and drawn outcomes are numbers of slots.
+        Number of the slot of weights[0]. Aliases are numbers of slots, and so is what `choose` then returns.
 
     Returns
     -------
@@ -108,14 +109,14 @@ def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> No
 
 @inline
 def pick(table: Any, bits: Any) -> Any:
-    """Return the outcome that 64 random bits choose from an alias table, int64."""
+    """Return the outcome, 0..n-1, that 64 random bits choose from an `alias_table` of n outcomes, int64."""
     slot = below(bits, len(table))
     return choose(slot, table[slot], bits)
 
 
 @inline
 def slot_in(span: Any, bits: Any) -> Any:
-    """Return the slot that 64 random bits choose from a span of slots, uint64.
+    """Return the number of the slot that 64 random bits choose from a span of slots, uint64.
 
     A span is its first slot << 32 | the number of its slots.
     """
@@ -124,9 +125,9 @@ def slot_in(span: Any, bits: Any) -> Any:
 
 @inline
 def choose(slot: Any, entry: Any, bits: Any) -> Any:
-    """Return the outcome that 64 random bits choose in a slot with an entry of an alias table, int64.
+    """Return the outcome that 64 random bits choose in a slot, int64: the slot itself, or its alias.
 
-    The arguments are uint64.
+    `entry` is the slot's threshold and alias. The arguments are uint64.
     """
     # One return, so that it compiles to a select and not to a branch
     return np.int64(slot if (bits & _LOW) < (entry >> _HALF) else entry & _LOW)

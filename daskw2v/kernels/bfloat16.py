@@ -19,7 +19,7 @@ _FRACTION = 7  # bits of the fraction of a bfloat16
 
 
 def to_bfloat16(values: Float32Array, key: np.uint64) -> UInt16Array:
-    """Return the bits of finite values, rounded to bfloat16 by the draws of a stream, uint16, shape of `values`."""
+    """Return the bits of finite values, rounded to bfloat16 by draws of the stream `key`, uint16, shape of `values`."""
     rounded = np.empty(values.shape, np.uint16)
     _round(np.ascontiguousarray(values).reshape(-1).view(np.uint32), key, rounded.reshape(-1))
     return rounded
@@ -32,7 +32,7 @@ def from_bfloat16(values: UInt16Array) -> Float32Array:
 
 @kernel
 def _round(bits: Any, key: Any, rounded: Any) -> None:
-    """Write the rounded upper halves of float32 bits, shape (n,) uint32, to `rounded`."""
+    """Write the rounded upper halves of float32 bits, shape (n,) uint32, to `rounded`, shape (n,) uint16."""
     n_groups = len(bits) // _SHARED
     for group in range(n_groups):
         random = draw(key, group)
@@ -44,7 +44,7 @@ def _round(bits: Any, key: Any, rounded: Any) -> None:
 
 @inline
 def _round_upper(bits: Any, random: Any, i: Any) -> Any:
-    """Return the upper half of a float32's bits, rounded by the i-th 16 bits of a draw, uint16."""
+    """Return the upper half of a float32's bits, rounded by 16 bits of a draw, from bit 16 * i on, uint16."""
     chance = np.uint32((random >> np.uint64(i * _DROPPED)) & np.uint64(0xFFFF))
     return np.uint16(np.uint32(bits + chance) >> np.uint32(_DROPPED))
 

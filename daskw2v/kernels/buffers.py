@@ -19,7 +19,7 @@ import numpy.typing as npt
 from daskw2v.kernels.simd import aligned_empty, huge_pages
 
 _IDLE = 5.0  # seconds for which free memory is kept
-MIN_BYTES = 1 << 18  # of memory that is kept
+MIN_BYTES = 1 << 18  # of an array whose memory is kept
 _SIZES = 1 << 16, 2 << 20  # bytes to a multiple of which sizes are rounded: below the size of a huge page, and above
 
 
@@ -31,9 +31,9 @@ class Buffers:
     idle
         Seconds for which free memory is kept before it is returned to the system.
     create
-        Called with a number of bytes; returns new memory that begins on a cache line.
+        Called with a number of bytes; returns new memory of this length that begins on a cache line.
     is_free
-        Called with free memory; returns whether it may be used again.
+        Called with free memory before it is used again; returns whether it may be.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Buffers:
         self._thread: Thread | None = None
 
     def empty(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """Return an uninitialized array of n numbers, on its own cache lines, in huge pages where the system has them.
+        """Return an uninitialized array of shape (n,), on its own cache lines.
 
-        Once the array and all views of it are deleted, later calls may use its memory.
+        From MIN_BYTES bytes on it lies in memory of the pool: once it and all views of it are deleted, later calls may
+        use this memory.
         """
         wanted = n * np.dtype(dtype).itemsize
         if wanted < MIN_BYTES:

@@ -1,4 +1,7 @@
-"""Loads, stores and bit operations that Numba lacks; results do not depend on the machine's byte order."""
+"""Loads, stores and bit operations that Numba lacks; results do not depend on the machine's byte order.
+
+`data` is an array of uint8.
+"""
 
 import sys
 from typing import Any
@@ -18,12 +21,12 @@ def _get_pointer(builder: Any, data: Any, index: Any, to: ir.Type) -> Any:
 
 
 def _call_intrinsic(builder: Any, name: str, *args: Any) -> Any:
-    """Return the result of an LLVM intrinsic, a 64-bit integer, for 64-bit integers."""
+    """Return the result of an LLVM intrinsic that returns a 64-bit integer."""
     return simd.call(builder, name, _I64, *args)
 
 
 def _to_little_endian(builder: Any, value: Any, swap: str = "llvm.bswap.i64") -> Any:
-    """Return the value that a 64-bit load or comparison has on little-endian machines."""
+    """Return the value that a 64-bit load or comparison has on little-endian machines; on others `swap` makes it."""
     return value if sys.byteorder == "little" else _call_intrinsic(builder, swap, value)
 
 

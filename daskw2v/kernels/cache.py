@@ -1,4 +1,4 @@
-"""The folders of compiled kernels: one folder for each version of the code that kernels are compiled from.
+"""The folders of compiled kernels: one for each target, version of Numba, and version of the kernels' sources.
 
 Numba names a kernel's file by the path at which its module is installed, and checks the source of that module alone,
 not of functions inlined from other modules. Here a kernel is named by its module, below a folder that is named by a
@@ -41,9 +41,10 @@ def kernel_sources() -> Iterator[Path]:
 
 @cache
 def cache_folder(target: str = "") -> str:
-    """Return the folder of compiled kernels for this code, this version of Numba and a target.
+    """Return the folder of compiled kernels for this code, this version of Numba and a target; create it if missing.
 
-    The folder is in NUMBA_CACHE_DIR, or else in the user's cache folder, since its files are unpickled.
+    The folder is in NUMBA_CACHE_DIR, or else in the user's cache folder, since its files are unpickled. Where it cannot
+    be written, a temporary folder of this process is returned.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ class KernelCache(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel compiled for a signature; None if the cache lacks it.
 
-        Numba's refresh of .3 s for each process is left out: only compilation needs it.
+        Numba's refresh of the target is left out: only compilation needs it.
         """
         rtsys.initialize(target_context)  # kernels need it to allocate memory
         with self._guard_against_spurious_io_errors():
@@ -149,7 +150,7 @@ def make_key(value: Any) -> Any:
     """Return a cache key of a function, made of its module, name, line and closure, which is equal in all processes.
 
     Numba would pickle the closure, and kernels in it have a new identity in each process. A number, text or None is its
-    own key.
+    own key; other values in a closure raise a TypeError.
     """
     # The Python function of a kernel, or of an intrinsic
     function = inspect.unwrap(getattr(value, "py_func", getattr(value, "_defn", value)))

@@ -51,9 +51,10 @@ def _report(seconds: float) -> None:
 
 @contextmanager
 def reporting_compilation(client: Client, listener: progress.Listener) -> Iterator[None]:
-    """Call a listener when workers begin to compile kernels during a `with` block, and at its end with the seconds.
+    """Call a listener when workers begin to compile kernels during a `with` block, and at its end.
 
-    Dask's thread calls the listener. A client has at most one listener: further ones are not called.
+    The last message has the seconds of the worker that compiled longest. Dask's thread calls the listener at the begin.
+    A client has at most one listener: further ones are not called.
     """
     if client in _subscribed:
         yield

@@ -22,7 +22,10 @@ FAST = ("nsz", "arcp", "contract", "afn", "reassoc")
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call: without GIL and bounds checks, with C's division, cached on disk."""
+    """Compile a function on its first call: without GIL and bounds checks, with fast arithmetic; cached on disk.
+
+    A division by zero raises no error, as in NumPy.
+    """
     return _compile(function, fastmath=set(FAST))
 
 

@@ -52,13 +52,13 @@ def mix(x: Any) -> Any:
 
 @inline
 def draw(key: Any, counter: Any) -> Any:
-    """Return the 64 random bits of `counter` in the stream with the key `key`, uint64."""
+    """Return the 64 random bits of `counter`, an integer >= 0, in the stream with the key `key`, uint64."""
     return mix(key + np.uint64(counter) * GOLDEN)
 
 
 @inline
 def below(bits: Any, n: Any) -> Any:
-    """Return an integer in 0..n-1 from the upper half of `bits` (multiply and shift; n < 2**32)."""
+    """Return an integer in 0..n-1 from the upper half of 64 bits, uint64 (multiply and shift; n < 2**32)."""
     return ((bits >> _HALF) * np.uint64(n)) >> _HALF
 
 
@@ -69,7 +69,7 @@ def unit(bits: Any) -> Any:
 
 
 def stream(seed: int, purpose: Purpose, epoch: int = 0) -> np.uint64:
-    """Return the key of a stream of draws, by seed, purpose and epoch (or another number)."""
+    """Return the key of a stream of draws, by seed, purpose and epoch (or another number), all >= 0."""
     key = np.zeros(1, np.uint64)
     for part in (seed, int(purpose), epoch):
         key = mix.py_func(key + np.uint64(part) + GOLDEN)
@@ -82,5 +82,5 @@ def draws(key: np.uint64 | UInt64Array, counters: UInt64Array) -> UInt64Array:
 
 
 def uniform(key: np.uint64, counters: Int64Array) -> Float32Array:
-    """Return a random number in [0, 1) for each counter, float32, shape of `counters`."""
+    """Return a random number in [0, 1) for each counter of the stream `key`, float32, shape of `counters`."""
     return np.asarray(unit.py_func(draws(key, counters.astype(np.uint64))))

@@ -1,7 +1,7 @@
 """The kernels that search tables of small vectors: int8, signs, and product quantization.
 
 Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search") cuts a vector into parts,
-and names each part by the nearest of its part's centroids (section II-B).
+and names each part by the nearest of its part's centroids (section II-B). Sections are of this paper.
 """
 
 from typing import Any
@@ -28,13 +28,13 @@ def bounds(
     Parameters
     ----------
     codes, steps, errors
-        Vectors of all words, shape (words, D) int8; step and error of each word, shape (words,).
+        Vectors of all words, shape (words, D) int8; step and error of each word, shape (words,) float32.
     first, stop
         Range of words.
     queries, scales
-        Vectors of queries, shape (queries, D) int16, and the step of each.
+        Vectors of queries, shape (queries, D) int16, and the step of each, shape (queries,) float32.
     start, most
-        Output: the bound of a word goes to column word - `start` of `most`, shape (queries, ...) float32.
+        Output: the bound of a word goes to column word - `start` of `most`, shape (queries, columns) float32.
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(queries)):
@@ -55,7 +55,7 @@ def bounds_reference(codes: Any, steps: Any, errors: Any, queries: Any, scales: 
 def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most: Any) -> None:
     """Write minus the Hamming distances of queries to the words first:stop to most[:, first - start : stop - start].
 
-    `codes` and `queries` are the bits of words and queries, shapes (words, W) and (queries, W) uint64.
+    `codes` and `queries` are the bits of all words and of the queries, shapes (words, W) and (queries, W) uint64.
     """
     for begin in range(first, stop, _ROWS_OF_SIGNS):
         for query in range(len(queries)):
@@ -73,14 +73,15 @@ def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Arr
 
 @kernel
 def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
-    """Write the index of the nearest centroid of each of n parts of vectors to `codes`, shape (n,) uint8.
+    """Write the index of the centroid nearest to each of n vectors' parts to `codes`, shape (n,) uint8.
 
-    Of equally near centroids, the first counts.
+    The parts have one place in their vectors. Of equally near centroids, the first counts.
 
     Parameters
     ----------
     vectors, centroids
-        The parts, shape (n, size), and the centroids, shape (size, K) float32: a row for each dimension.
+        The parts, shape (n, size), and the centroids for their place, shape (size, K): a row for each dimension.
+        Both are float32.
     distances
         Scratch memory of K float32.
     """

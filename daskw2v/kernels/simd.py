@@ -2,8 +2,8 @@
 
 Numba's auto-vectoriser emits 256-bit code for every processor, and run-time alias checks before each loop. LLVM's
 vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. Functions with an LLVM builder emit
-code: they run while a kernel is compiled, inside the intrinsics of `kernels.bytes` and `objectives.cpu.steps`. Their
-vectors are LLVM values.
+code: they run while a kernel is compiled, inside intrinsics (`kernels.jit.emitting`). Their vectors are LLVM values, of
+float32 where nothing else is said.
 """
 
 import math
@@ -84,7 +84,7 @@ def sparse_zeros(n: int) -> Float32Array:
 
 
 def huge_pages(size: int) -> mmap.mmap:
-    """Return `size` bytes of zeros, in huge pages where the system has them."""
+    """Return `size` bytes of zeros that begin on a page, at least one, in huge pages where the system has them."""
     memory = _allocate_pages(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel built without them
@@ -93,7 +93,7 @@ def huge_pages(size: int) -> mmap.mmap:
 
 
 def _allocate_pages(size: int) -> mmap.mmap:
-    """Return `size` bytes of zeros that begin on a page."""
+    """Return `size` bytes of zeros, at least one, that begin on a page."""
     size = max(1, size)
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
@@ -168,10 +168,10 @@ def clamp(builder: Any, x: Any, low: float, high: float) -> Any:
 
 
 def sums(builder: Any, vectors: Sequence[Any]) -> Any:
-    """Return the sums of up to 16 vectors of floats as one vector of 16: lane i has the sum of vectors[i].
+    """Return the sums of up to SLOTS vectors of LANES floats as one vector of SLOTS: lane i has the sum of vectors[i].
 
-    Each level of a tree adds halves of two vectors, one beside the other, so that 16 sums take 15 additions instead of
-    64. The sum of a vector that is None is zero.
+    Each level of a tree adds halves of two vectors, one beside the other: with 16 lanes, 16 sums take 15 additions
+    instead of 64. The sum of a vector that is None is zero.
     """
     level = [*vectors, *[None] * (SLOTS - len(vectors))]
     segment = LANES  # lanes that hold the partial sums of one of the vectors
@@ -183,7 +183,10 @@ def sums(builder: Any, vectors: Sequence[Any]) -> Any:
 
 
 def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
-    """Return the sums of the two halves of each segment of `a` and of `b`, in which segments of both alternate."""
+    """Return the sums of the two halves of each segment of `a` and of `b`, in which those of both alternate.
+
+    A segment has `segment` lanes. None is a vector of zeros; the result for two of them is None.
+    """
     if a is None and b is None:
         return None
     a, b = (constant(0.0, LANES) if v is None else v for v in (a, b))
@@ -221,9 +224,9 @@ def exp(builder: Any, x: Any) -> Any:
 
 
 def inverse_root(builder: Any, x: Any) -> Any:
-    """Return 1 / sqrt(x) in each lane of a vector, with a relative error of about 2e-7, for normal x > 0.
+    """Return 1 / sqrt(x) in each lane of a vector of float32, with a relative error of about 2e-7, for normal x > 0.
 
-    It is an estimate from the bits and three Newton steps: a root and a division would have three times the latency.
+    It is an estimate from the bits and three Newton steps, which take less time than a root and a division.
     """
     n = x.type.count
     kind = ir.VectorType(_i32, n)

@@ -1,4 +1,9 @@
-"""Objectives: values that describe tables, initial rows and kernels; no code branches on their names."""
+"""Objectives: values that describe tables, initial rows and kernels; no code branches on their names.
+
+A center is a token of a `Segment`, named by its index in the segment; it and its contexts, the tokens around it, are a
+window. A part is a range of words whose rows one task trains on columns of the word-context matrix. A batch of a part
+is BATCH rows that share negatives. D is `vector_size`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +37,9 @@ class Rate(NamedTuple):
 
 
 class HotRows(NamedTuple):
-    """The copies of the hottest rows that one thread trains instead of the rows.
+    """The copies of the hottest rows, the most used ones, that one thread trains instead of the rows.
+
+    A flush adds their changes to the rows.
 
     Parameters
     ----------
@@ -42,7 +49,7 @@ class HotRows(NamedTuple):
         How many rows behind its original each copy lies, in the input and the output table; 0 for a table without
         copies.
     flush
-        Centers between two flushes.
+        Centers that the thread trains between two flushes.
     """
 
     rows: int
@@ -58,12 +65,13 @@ class Tables(NamedTuple):
     ----------
     source, output
         Flat tables of rows padded to `width` floats, float32: the words' vectors, and what they are trained against.
+        Copies of hot rows follow the rows.
     width
         Row length in floats, a multiple of 16.
     hot
         The thread's copies of hot rows.
     frozen
-        Not 0 for each frozen row of the input table, uint8; of length 0 where no row is frozen.
+        Not 0 for each frozen row of the input table, shape (V,) uint8; of length 0 where no row is frozen.
     inputs
         The input row of each token of the segment, int32; of length 0 if that is the id of its word.
     """
@@ -84,16 +92,17 @@ class DeviceTables(NamedTuple):
     source, output, width
         As in `Tables`.
     hot_rows
-        The first rows of the input table, of which no warp keeps a copy from window to window.
+        Number of first rows of the input table of which no warp keeps a copy from window to window.
     max_in_flight
         Warps that train at the same time, at most.
     source_touched, output_touched
-        The chance that a window touches each of the first rows of both tables, float32, for rows that this many warps
-        would update too far; infinite for rows that do not move.
+        The chance that a window touches each of the first rows of a table, or for buckets the mean number of updates of
+        the row by a batch; up to the last row that so many warps would update too far, float32. Infinite for rows that
+        do not move.
     totals
-        Examples and summed loss, to be added to, shape (2,) float64.
+        Number of examples and summed loss, to be added to, shape (2,) float64.
     stream
-        The stream of the device.
+        The CUDA stream in which kernels are launched.
     """
 
     source: Any
@@ -115,13 +124,13 @@ class MatrixColumns(NamedTuple):
     contexts
         Id of a context of each word for each column, shape (words, columns) int32; -1 for a word without any.
     row
-        Id of the first word.
+        Id of the first word, a multiple of BATCH.
     first
         Index of the first column, counted over all epochs.
     alpha
         Learning rate.
     key
-        Key of the stream of draws.
+        Key of the stream from which negatives are drawn.
     """
 
     contexts: Int32Array
@@ -137,14 +146,14 @@ class PartTables(NamedTuple):
     Parameters
     ----------
     trained
-        Flat rows of the part to train, padded to `width` floats, and to a multiple of BATCH rows, float32. With Adam,
-        both moments follow, each of the same length.
+        Flat rows to train, padded to `width` floats, from the begin of a batch to the end of the part, which is filled
+        to complete batches, float32. With Adam, the moments of the part's rows follow.
     fixed
-        Flat rows of all words in the other table, which is not trained, float32.
+        Flat padded rows of all words in the other table, which is not trained, float32.
     width
         Row length in floats, a multiple of 16.
     trained_floats
-        Number of floats of the rows alone.
+        Number of floats of all rows of the part: a row's first moment is so far behind it, the second twice as far.
     """
 
     trained: Float32Array
@@ -154,13 +163,13 @@ class PartTables(NamedTuple):
 
 
 # Trains the centers first..last-1 of a segment in place: (segment, first, last, tables, rate, epoch, prepared) ->
-# number of examples and their summed loss. `prepared` is the result of `Objective.prepare`. `tables` are `Tables`, or
-# `DeviceTables` on a device with memory of its own: there `first` and `last` are arrays of one number in that memory,
-# int64, and the trainer adds both sums to its `totals` and returns its warps.
+# number of examples, pairs or windows, and their summed loss. `prepared` is the result of `Objective.prepare`. `tables`
+# are `Tables`, or `DeviceTables` on a device with memory of its own: there `first` and `last` are arrays of one number
+# in that memory, int64, and the trainer adds both sums to its `totals` and returns the number of its warps.
 Trainer = Callable[[Segment, Any, Any, Any, Rate, int, Any], Any]
 
-# Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table:
-# (prepared, segment, first, last, epoch, marks)
+# Marks the rows that training the centers first..last-1 of a segment in an epoch may read:
+# (prepared, segment, first, last, epoch, marks). `marks` has a bool for each row, by table.
 MarkRows = Callable[[Any, Segment, int, int, int, Mapping[str, BoolArray]], None]
 
 # Trains the batches first..last-1 of columns of the word-context matrix in place, and adds the losses of the
@@ -175,7 +184,9 @@ BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
 def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
-    """Return n rows of a table before training, shape (n, D) float32: small draws for "input", zeros for "output".
+    """Return the rows of a table with these n numbers before training, shape (n, D) float32.
+
+    They are small draws for "input", zeros for "output".
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
     lose much of the first epoch.
@@ -186,7 +197,10 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
 
 
 def draw_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
-    """Return small draws for n rows, shape (n, D) float32: a pure function of seed, purpose, row and column."""
+    """Return draws from -4/D..4/D for rows with these n numbers, shape (n, D) float32.
+
+    They are a pure function of seed, purpose, row and column.
+    """
     width, key = params.vector_size, stream(params.seed, purpose)
     values = np.empty((len(rows), width), np.float32)
     _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
@@ -203,7 +217,7 @@ def _draw_rows(key: Any, rows: Any, span: Any, values: Any) -> None:
 
 
 def make_negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the alias table of a partition's words, shape (words,) uint64, from which its negatives are drawn."""
+    """Return the alias table of a partition's negatives, uint64; it and `counts` have the shape (words,)."""
     return make_word_table(counts, NegativeSampling.of(params).ns_exponent)
 
 
@@ -229,7 +243,7 @@ class Objective:
         vector_size columns; "input" holds the words' vectors, "output" the targets that they are trained against.
     initial
         Function from the Params, a table's name and n numbers of rows to these rows before training, shape (n, D)
-        float32. It is pure, so that any worker can make any rows. By default small draws and zeros.
+        float32. It is pure, so that any worker can make any rows. By default `initial_rows`.
     prepare
         Function from the Params and the words' counts to the data that all kernels of a run read besides the tables.
     with_markets
@@ -250,17 +264,17 @@ class Objective:
         Function that raises an error if a process cannot train on a device, given PyTorch's name of it; for objectives
         that are not trained by kernels alone.
     touched
-        Function from the result of `prepare` and the words' counts to the chance that a window touches each row, by
-        table; for objectives that are trained by windows: many at a time on a device, and replicas apart.
+        Function from the result of `prepare` and the words' counts to the chance that a window touches each row, shape
+        (rows,), by table; for objectives that are trained by windows: many at a time on a device, and replicas apart.
     curvature
         Function from the Params and the moments of each table's rows, weighted by `touched`, to the curvature of the
         loss along the rows of each table, shape (D, D) float64; for merges of replicas.
     targets_in_partition
         Function from the Params, the counts of an output partition's words, the sum of the counts of all words and the
-        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a device that
-        trains many items at a time.
+        result of `partition_table` to the mean number of updates of each row by a batch of items (pairs), shape
+        (rows,); for buckets on a device that trains many batches at a time.
     reached
-        Function that marks the rows that training may read; without it replicas pull all rows.
+        Function that marks the rows that training may read (`MarkRows`); without it replicas pull all rows.
     measured_by
         The objective whose kernel measures the loss on text, with the same tables; None for its own kernel.
     column_trainers
@@ -301,5 +315,5 @@ class Objective:
 
 
 def is_finite(rows: Float32Array) -> bool:
-    """Return whether all numbers of rows, and the sum of their squares, are finite: otherwise training diverges."""
+    """Return whether all numbers of rows, and the sum of their squares, are finite: else training has diverged."""
     return bool(np.isfinite(np.vdot(rows, rows)))

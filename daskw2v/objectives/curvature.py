@@ -37,6 +37,8 @@ def add_moments(*parts: Moments) -> Moments:
 def curvature_of_pairs(_: Params, moments: Mapping[str, Moments]) -> dict[str, Float64Array]:
     """Return the curvature of the loss along the rows of each table, (D, D), of windows that train pairs (skip-gram).
 
+    `moments` has the `Moments` of each table's rows, by table.
+
     It is the sum of r rᵀ over the rows r that a row is trained against when a window touches it: the Hessian of the
     loss of one update, up to the slope of the sigmoid. Each context of a window meets all targets of the window.
     """
@@ -46,7 +48,8 @@ def curvature_of_pairs(_: Params, moments: Mapping[str, Moments]) -> dict[str, F
 def curvature_of_windows(params: Params, moments: Mapping[str, Moments]) -> dict[str, Float64Array]:
     """Return the curvature of the loss along the rows of each table, (D, D), of windows with a hidden vector (CBOW).
 
-    Contexts of a window move together along the mean of the rows, and apart from each other along the rest.
+    Contexts of a window move together along the mean of the rows, and apart from each other along the rest. Arguments
+    as in `curvature_of_pairs`.
     """
     contexts = moments["input"].weight
     scale = 1 / contexts if ContextsTogether.of(params).cbow_mean else 1.0

@@ -53,7 +53,7 @@ class Negatives(NamedTuple):
     table
         Alias table of the words, shape (V,) uint64.
     key
-        Stream of this epoch's draws.
+        Key of the stream of this epoch's draws.
     markets
         The alias tables of markets.
     """
@@ -82,7 +82,10 @@ def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
 
 
 def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Array) -> PreparedNoise:
-    """Return the tables with those of markets, given the market of each word, shape (V,) int32, -1 for none."""
+    """Return `prepared` with the tables of markets; `counts` and `markets` have the shape (V,).
+
+    `markets` has the number of each word's market, int32, -1 for none.
+    """
     weights, n_words = word_weights(counts, SharedNegatives.of(prepared.params).ns_exponent), len(counts)
     known = np.flatnonzero((markets >= 0) & (weights > 0))  # a word that is never drawn is never a center
     order = known[np.argsort(markets[known], kind="stable")]
@@ -118,6 +121,6 @@ def make_negatives(prepared: PreparedNoise, epoch: int) -> Negatives:
 
 @inline
 def pick_in_market(markets: Any, word: Any, bits: Any) -> Any:
-    """Return the id of the word that 64 random bits choose from the market of a word."""
+    """Return the id of the word that 64 random bits choose from a word's market, or from all words if it has none."""
     slot = slot_in(markets.spans[word], bits)
     return markets.words[choose(slot, markets.slots[slot], bits)]

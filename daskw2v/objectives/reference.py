@@ -18,11 +18,14 @@ from daskw2v.types import Float64Array, Int64Array, UInt64Array
 _U64 = np.uint64
 
 Rows = Float64Array  # of a table, shape (n, D)
-Goals = tuple[Int64Array, Float64Array]  # rows of the output table, and their signs
+Goals = tuple[Int64Array, Float64Array]  # rows of the output table, shape (T,), and their signs: 1, -1 or 0
 
 
 class Window(NamedTuple):
-    """A window: its word, position in the corpus, indices and words of contexts, learning rate, and columns."""
+    """A window: word and position in the corpus, indices and words of its contexts, learning rate, trained columns.
+
+    The indices are those of tokens of the segment.
+    """
 
     word: int
     position: int
@@ -39,8 +42,8 @@ class WindowRule(NamedTuple):
     ----------
     goals
         Function (prepared, epoch, window, number, positions) that returns the targets that all contexts of a window
-        share, or the targets of each context. `prepared` is the result of `Objective.prepare`, `number` the index of
-        the window in a range of centers, and `positions` are the positions of these centers in the corpus.
+        share, a list of one, or the targets of each context. `prepared` is the result of `Objective.prepare`, `number`
+        the index of the window in a range of centers, and `positions` are these centers' positions in the corpus.
     as_one
         Whether the contexts are trained together, as one hidden vector (CBOW).
     size
@@ -54,7 +57,10 @@ class WindowRule(NamedTuple):
     def train(
         self, segment: Segment, first: int, last: int, source: Rows, output: Rows, rate: Rate, epoch: int, prepared: Any
     ) -> tuple[int, float]:
-        """Train the centers first..last-1 in place, in tables of (rows, D) float64; return examples and loss."""
+        """Train the centers first..last-1 in place, in tables of (rows, D) float64.
+
+        Return the number of examples, which are pairs, or windows with a context if `as_one`, and their summed loss.
+        """
         params, examples, loss = prepared.params, 0, 0.0
         positions = segment.positions[first:last]
         for number, window in enumerate(list_windows(segment, first, last, make_windows(params, rate, epoch))):
@@ -75,12 +81,12 @@ class WindowRule(NamedTuple):
 
 
 def group_contexts(contexts: list[int], goals: list[Goals]) -> list[list[int]]:
-    """Return the contexts that meet each of the goals: all contexts for one, else one context each."""
+    """Return the contexts that meet each of the goals: all contexts for a single one, else one context each."""
     return [contexts] if len(goals) == 1 else [[context] for context in contexts]
 
 
 def list_windows(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
-    """Yield the windows of the centers first..last-1 of a segment."""
+    """Yield the window of each center first..last-1 of a segment, also if it has no context."""
     for center in range(first, last):
         position = int(segment.positions[center])
         sentence = int(np.searchsorted(segment.bounds, center, side="right")) - 1
@@ -122,7 +128,8 @@ def draw_goals(
 ) -> Goals:
     """Return the targets of a window, the word, negatives and negatives of its market, and their signs, shapes (T,).
 
-    Negatives of the market are drawn at the window's position, others at `position`, by default the same.
+    Negatives of the market are drawn at the window's position, others at `position`, by default the same. `pair` is as
+    in `draw_pair_targets`.
     """
     negatives = make_negatives(prepared, epoch)
     n, further, key = negatives.negative, negatives.market_negative, negatives.key
@@ -162,7 +169,10 @@ def pick_words(table: UInt64Array, bits: UInt64Array) -> Int64Array:
 
 
 def gradient(dots: Float64Array, signs: Float64Array, alpha: float) -> tuple[Float64Array, float]:
-    """Return alpha * s * (1 - p) of each dot product, where p is sigmoid(s * dot), and the sum of the losses -log p."""
+    """Return alpha * s * (1 - p) of each dot product, where p is sigmoid(s * dot), and the sum of the losses -log p.
+
+    A sign s of 0 adds no loss. `signs` broadcasts to the shape of `dots`.
+    """
     p = 1.0 / (1.0 + np.exp(-np.clip(signs * dots, -30.0, 30.0)))
     return alpha * signs * (1.0 - p), -float((np.abs(signs) * np.log(p)).sum())
 
@@ -173,11 +183,11 @@ def train_targets(source: Rows, contexts: list[int], output: Rows, goals: Goals,
     Parameters
     ----------
     source, output
-        Tables of rows, shapes (V, D) float64.
+        Tables of rows, shapes (rows, D) float64.
     contexts
-        Rows of `source`. Four different rows are updated together, or two, or one.
+        Numbers of rows of `source`. Four different rows are updated together, or two, or one.
     goals
-        Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
+        Numbers of rows of `output`, and +1, -1 or 0 for each, shapes (T,).
     alpha
         Learning rate.
     size
@@ -211,7 +221,7 @@ def train_rows(
     source, output, alpha, size
         As in `train_targets`.
     contexts
-        Rows of `source`, shape (n,). A row that is listed twice moves twice.
+        Numbers of n rows of `source`, shape (n,). A row that is listed twice moves twice.
     goals
         Rows of `output` that all contexts meet, shape (T,), and +1, -1 or 0 for each context and row, shape (n, T).
     own
@@ -248,7 +258,7 @@ def train_hidden(
     source, output, alpha
         As in `train_targets`.
     contexts
-        Rows of `source`, of each window.
+        Of each window, the numbers of its rows of `source`, at least one.
     goals
         Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
     own

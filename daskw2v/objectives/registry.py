@@ -34,7 +34,7 @@ def check_options(params: Params) -> None:
     Raises
     ------
     ParameterError
-        If the objective does not exist or has no such optimizer, or a setting of other objectives is set.
+        If the objective does not exist, a setting of other objectives is set, or as from `settle_params`.
     """
     refuse_unread(params, "objective", params.objective.name, OBJECTIVES.including(params.objective.name))
     settle_params(params)
@@ -46,7 +46,7 @@ def settle_params(params: Params) -> Params:
     Raises
     ------
     ParameterError
-        If the objective has no such optimizer, or `min_alpha` is above the learning rate that it starts with.
+        If the objective does not exist or has no such optimizer, or `min_alpha` is above the initial learning rate.
     """
     alphas = find_objective(params.objective.name).alphas
     optimizer = next(iter(alphas)) if params.optimizer is None else params.optimizer
@@ -63,7 +63,7 @@ def start_alpha(params: Params) -> float:
 
 
 def find_trainer(objective: Objective, device: str) -> Trainer:
-    """Return the kernel of an objective for a device.
+    """Return the function that trains centers of text by an objective on a device, such as "cpu".
 
     Raises
     ------
@@ -74,17 +74,20 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
 
 
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
-    """Return the kernel that trains an objective on buckets of pairs on a device; raises as `find_trainer` does."""
+    """Return the function that trains buckets of pairs by an objective on a device; raises as `find_trainer` does."""
     return _find_kernel("kernel for buckets", "bucket_trainers", objective, device)
 
 
 def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
-    """Return the kernel of an objective for matrix columns on a device, or raise like `find_trainer`."""
+    """Return the function that trains columns of the word-context matrix on a device; raises as `find_trainer` does."""
     return _find_kernel("kernel for columns", "column_trainers", objective, device)
 
 
 def _find_kernel(title: str, field: str, objective: Objective, device: str) -> Any:
-    """Return the kernel of an objective for a device, from the field of `Objective`; `title` names it in the error."""
+    """Return the function for a device from a field of `Objective`; `title` names it in the error.
+
+    Raises as `find_trainer` does.
+    """
     known = getattr(objective, field)
     if device in known:
         return known[device]

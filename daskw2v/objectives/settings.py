@@ -16,7 +16,7 @@ _MAX_PREFIX = 65520  # below the largest vector_size
 
 
 def _as_int(value: Any) -> int:
-    """Return a number of columns as an integer; the command line passes texts."""
+    """Return a number of columns as an integer; the command line passes texts. Raises a TypeError or ValueError."""
     if isinstance(value, str):
         return int(value)
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -30,7 +30,7 @@ def _as_sizes(values: Any) -> tuple[int, ...]:
 
 
 def _are_sizes(values: Any) -> bool:
-    """Return whether a value is a list of valid, rising sizes of prefixes."""
+    """Return whether a value is a list or tuple, perhaps empty, of valid, rising sizes of prefixes."""
     if not isinstance(values, list | tuple):
         return False
     try:
@@ -66,7 +66,7 @@ class TrainsPrefixes(TrainingChoice):
     )
 
     def check(self, settings: Params) -> None:
-        """Raise ParameterError if a prefix is not shorter than a vector."""
+        """Raise a ParameterError if a prefix is not shorter than a vector."""
         super().check(settings)
         if self.prefix_sizes and self.prefix_sizes[-1] >= settings.vector_size:
             raise ParameterError(
@@ -103,7 +103,7 @@ class SharedNegatives(NegativeSampling):
     )
 
     def check(self, settings: Params) -> None:
-        """Raise ParameterError for a table of markets if no negative is drawn from a market."""
+        """Raise a ParameterError for a table of markets if no negative is drawn from a market."""
         super().check(settings)
         if self.markets is not None and not self.market_negative:
             raise ParameterError(

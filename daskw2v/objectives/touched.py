@@ -1,7 +1,8 @@
 """The rows that windows touch: the chance of each, and all that training a segment may read.
 
-If many windows are trained at once, likely rows take shorter steps. The rows of a segment are known before it is
-trained, since draws are functions of positions.
+If many windows are trained at once, likely rows take shorter steps. The chance is the mean number of times that a
+window touches a row, and may exceed 1. The rows of a segment are known before it is trained, since draws are functions
+of positions.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,10 @@ Marks = Mapping[str, BoolArray]
 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return the chance that a row is a context ("input") or a target ("output") of a window, by table, (rows,)."""
+    """Return the chance that a row is a context ("input") or a target ("output") of a window, by table, (rows,).
+
+    `counts` has the counts of all words, shape (V,).
+    """
     params, settings = prepared.params, SharedNegatives.of(prepared.params)
     noise = word_weights(counts, settings.ns_exponent)
     share = _kept_shares(params, counts)
@@ -40,7 +44,10 @@ def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Floa
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return the chance that a row is a context ("input") or a node of the path ("output") of a window, by table."""
+    """Return the chance that a row is a context ("input") or a node of the path ("output") of a window, by table.
+
+    Arguments and shapes as in `touched_words`.
+    """
     share = _kept_shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
     _add_paths(prepared.tree, share, nodes)
@@ -48,18 +55,21 @@ def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float
 
 
 def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Float64Array:
-    """Return the mean number of items of a batch of pairs that touch each row of an input partition, shape (rows,).
+    """Return the mean number of updates of each row of an input partition by a batch of BATCH pairs, shape (rows,).
 
     Parameters
     ----------
     counts, total
-        Occurrences of the partition's words, and of all words.
+        Occurrences of each word of the partition, shape (rows,), and the sum of those of all words.
     """
     return BATCH * _kept_shares(params, counts, total)
 
 
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
-    """Return the mean number of items of a batch that touch each row of an output partition, shape (rows,)."""
+    """Return the mean number of updates of each row of an output partition by a batch of BATCH pairs, shape (rows,).
+
+    Arguments as in `contexts_in_partition`; the last, the result of `Objective.partition_table`, is not read.
+    """
     # Each item has a center, and a batch has negatives
     settings = SharedNegatives.of(params)
     share, noise = BATCH * _kept_shares(params, counts, total), word_weights(counts, settings.ns_exponent)
@@ -69,14 +79,15 @@ def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64
 
 
 def count_negatives(params: Params) -> tuple[int, int]:
-    """Return the number of negatives of a pair of a bucket beside its center, and of an item of noise."""
+    """Return the number of negatives of a bucket's pair beside its center, and of an item of noise, a bare context."""
     return split_negatives(RULES[Partitioned.of(params).negative_rule], SharedNegatives.of(params).negative)
 
 
 def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UInt64Array) -> Float64Array:
-    """Return the mean number of items of a batch, which has one center, that touch each node, shape (words,).
+    """Return the mean number of updates of each node by a batch, whose pairs have one center, shape (words,).
 
-    `links` are the trees of the partition, as `tree.make_linked_trees` returns them.
+    `counts` and `total` are as in `contexts_in_partition`. `links` are the trees of the partition, as
+    `tree.make_linked_trees` returns them.
     """
     nodes = np.zeros(len(counts))
     _add_linked(links, _kept_shares(params, counts, total), nodes)
@@ -86,10 +97,11 @@ def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UI
 def mark_reached_words(
     prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks
 ) -> None:
-    """Mark the rows of all words, and of all negatives that the centers first..last-1 may draw.
+    """Mark the input rows of a segment's tokens, the output rows of its centers first..last-1 and of their negatives.
 
-    Windows that share negatives use the negatives of one of them. With a set for each pair, the sets of a window's
-    pairs are consecutive draws from the state of its center.
+    These are all negatives that the centers may draw. `marks` has a bool for each row, by table. Windows that share
+    negatives use the negatives of one of them. With a set for each pair, the sets of a window's pairs are consecutive
+    draws from the state of its center.
     """
     params, negatives = prepared.params, make_negatives(prepared, epoch)
     pairs = 1 if SharedNegatives.of(params).negative_sharing == "shared" else 2 * params.window
@@ -102,13 +114,13 @@ def mark_reached_words(
 def mark_reached_nodes(
     prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks
 ) -> None:
-    """Mark the rows of all words, and of the nodes on the paths of the centers first..last-1."""
+    """Mark the input rows of a segment's tokens, and the nodes on the paths of its centers first..last-1."""
     marks["input"][segment.tokens] = True
     _mark_paths(prepared.tree, distinct(segment.tokens[first:last]), marks["output"])
 
 
 def _market_draws(markets: Markets, share: Float64Array, noise: Float64Array) -> Float64Array:
-    """Return how often each word is drawn from the market of a center, shape (V,).
+    """Return how often, on average, each word is drawn by one draw from the market of a center, shape (V,).
 
     Parameters
     ----------
@@ -125,13 +137,16 @@ def _market_draws(markets: Markets, share: Float64Array, noise: Float64Array) ->
 
 
 def _kept_shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
-    """Return the share of each word among the tokens that subsampling keeps, shape (words,)."""
+    """Return the share of each of these words among their tokens that subsampling keeps, shape (words,).
+
+    `total` is the sum of the counts of all words; None if these are all.
+    """
     kept = counts * (keep_thresholds(counts, params.sample, total) / 2.0**32)
     return np.asarray(kept / max(kept.sum(), 1e-300))
 
 
 def _mean_contexts(params: Params) -> int:
-    """Return the mean number of contexts of a window."""
+    """Return the mean number of contexts of a window, if no sentence ends in it."""
     return params.window + 1 if params.shrink_windows else 2 * params.window
 
 
@@ -158,7 +173,7 @@ def _add_linked(links: Any, share: Any, nodes: Any) -> None:
 
 @kernel
 def _mark_negatives(words: Any, positions: Any, negatives: Any, n_pairs: Any, marks: Any) -> None:
-    """Mark the negatives of the words at n positions, for `n_pairs` pairs each."""
+    """Mark the negatives of the windows of words at corpus positions, both of shape (n,), for `n_pairs` pairs each."""
     for i in range(len(positions)):
         state = draw(negatives.key, positions[i])
         for _ in range(n_pairs):

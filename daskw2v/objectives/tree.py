@@ -18,7 +18,7 @@ _MIN_WORDS = 16  # of a tree: a word alone in its tree has no nodes to train
 
 
 class PreparedTree(NamedTuple):
-    """The Params, the tree, and the number of nodes of its longest path."""
+    """The Params, the tree of all words, and the number of nodes of its longest path."""
 
     params: Params
     tree: Tree
@@ -32,12 +32,12 @@ def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
 
 
 def prepared_tree(prepared: PreparedTree, _: int) -> Tree:
-    """Return the tree, from which kernels list the targets of windows; it is the same in each epoch."""
+    """Return the tree, from which kernels list the targets of windows; it is the same for each epoch, the argument."""
     return prepared.tree
 
 
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of the tree that `prepare_tree` builds, starts and steps of all paths, by its name."""
+    """Return about how many bytes the tree of `prepare_tree` takes, starts and steps of all paths, by its name."""
     return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}
 
 
@@ -47,10 +47,9 @@ def tree_table_rows(params: Params, n_words: int) -> dict[str, int]:
 
 
 def make_linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the trees of a partition's words, as links of `huffman_forest`, uint64; `counts` has shape (words,).
+    """Return the trees of a partition's words, as links of `huffman_forest`, shape (2 * words,) uint64.
 
-    With one tree for each of 8 partitions a context meets the nodes of one tree for long: Google analogies fell by 1.5
-    to 7 %, less with more passes an epoch. Among several trees it meets the same nodes less often.
+    With one tree a context would meet the same nodes for long, which makes vectors worse.
     """
     return huffman_forest(counts, count_trees(params, len(counts)))
 
@@ -61,6 +60,6 @@ def count_trees(params: Params, n_words: int) -> int:
 
 
 def word_path(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
-    """Return the inner nodes on a word's path, from its parent up, and a sign of each: +1 for the bit 0, -1 for 1."""
+    """Return the inner nodes on a word's path, from its parent up, and a sign of each: +1 for the turn 0, -1 for 1."""
     steps = tree.steps[tree.starts[word] : tree.starts[word + 1]][::-1]
     return nodes_of(steps).astype(np.int64), 1.0 - 2.0 * turns_of(steps).astype(np.float64)

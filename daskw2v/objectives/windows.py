@@ -29,7 +29,7 @@ class Prefixes(NamedTuple):
     n
         Number of prefixes; 0 if all windows train all columns.
     key
-        Key of the stream of this epoch's draws.
+        Key of the stream of this epoch's draws of columns.
     """
 
     sizes: tuple[int, ...]
@@ -60,7 +60,7 @@ def window_width(prefixes: Any, position: Any, width: Any) -> Any:
 
 
 class Windows(NamedTuple):
-    """The windows of a range of centers.
+    """The windows of a range of centers: what their sizes, learning rates and columns follow from.
 
     Parameters
     ----------
@@ -84,6 +84,6 @@ class Windows(NamedTuple):
 
 
 def make_windows(params: Params, rate: Rate, epoch: int) -> Windows:
-    """Return the windows of a range of centers in an epoch, in the form that kernels read."""
+    """Return the `Windows` of a range of centers in an epoch, the form in which kernels read Params and rate."""
     key = stream(params.seed, Purpose.WINDOW, epoch)
     return Windows(params.window, params.shrink_windows, *rate, key, make_prefixes(params, epoch))

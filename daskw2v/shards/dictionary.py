@@ -96,16 +96,16 @@ def _same_middle(a: UInt8Array, i: int, b: UInt8Array, j: int, length: int) -> b
 def _look_up(
     begins: Int64Array, ends: Int64Array, digests: Any, codes: Int32Array, missed: Int64Array, table: UInt64Array
 ) -> int:
-    """Look up words in the first slots of their hashes, without a branch; return the number of words not found there.
+    """Look up words of up to 16 bytes in the first slots of their hashes; return the number of words not found.
 
     Parameters
     ----------
     begins, ends, digests
         Bounds and digests of the words.
     codes
-        Filled with the code of each word that is found; the word's count in the table grows by 1.
+        Filled with the code of each word that is found; the word's count in the table grows by 1. Others are undefined.
     missed
-        Filled with the indices of the words that are not found.
+        Filled with the indices of the words that are not found, also of all longer words.
     table
         The hash table.
     """

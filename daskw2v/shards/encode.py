@@ -52,6 +52,11 @@ class _ShardBuilder:
     ----------
     new_sentence
         Whether the first word starts a sentence.
+
+    Attributes
+    ----------
+    dictionary, codes, n_tokens
+        The words; the codes of the words of the text, in arrays; their number.
     """
 
     def __init__(self, *, new_sentence: bool) -> None:
@@ -210,7 +215,10 @@ def _find_finished(store: Store, key: str) -> dict[str, Any] | None:
 
 
 def _encode(batch: Batch, store: Store, rules: Mapping[str, Any]) -> None:
-    """Task: call `encode_batch`; `rules` are its keyword arguments."""
+    """Task: write a batch as shards, unless these exist, by `encode_batch`; `rules` are its keyword arguments.
+
+    `store` is the folder of all batches with the same encoding.
+    """
     encode_batch(batch, store, **rules)
 
 
@@ -310,7 +318,7 @@ def _build(
 ) -> Corpus:
     """Encode all blocks of files whose shards are missing; return the corpus, which is saved.
 
-    `asked` is its digest of files and rules; further arguments are as in `encode_sources`.
+    `asked` is `Corpus.asked`; `stage` builds in the folder of the encoding; others are as in `encode_sources`.
     """
     began, folder = time.monotonic(), stage.folder
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
@@ -398,7 +406,10 @@ class Quarantine:
         return self.condemn(key, error)
 
     def condemn(self, key: str, error: Daskw2vError) -> bool:
-        """Split a batch that failed, or leave its only block out; return False if no more blocks may be left out."""
+        """Split a batch that failed, or leave its only block out; return True if encoding goes on.
+
+        It ends if no more blocks may be left out, or the error is neither an InputError nor a TrainingError.
+        """
         if len(self.bad) == self._max_bad_blocks or not isinstance(error, InputError | TrainingError):
             return False
         batch = self._batches[key]

@@ -177,7 +177,7 @@ class Corpus:
 
     @cached_property
     def name(self) -> str:
-        """Name of the corpus's manifest: `asked` and a digest of the paths of the shards."""
+        """Name of the corpus's manifest without `.json`: `asked` and a digest of the paths of the shards."""
         return f"{self.asked}-{digest([shard.path for shard in self.shards])}"
 
     @cached_property
@@ -191,12 +191,9 @@ class Corpus:
         return int(self.bounds[-1])
 
     def shards_in(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the index of each shard with positions in start..stop-1, and the index range of these tokens in it.
+        """Yield the index of each shard with tokens at positions start..stop-1 of the corpus, and their range in it.
 
-        Parameters
-        ----------
-        start, stop
-            Range of positions in the corpus.
+        The range is the index of the first of these tokens in the shard, and the index after the last.
         """
         for number in range(int(np.searchsorted(self.bounds, start, side="right")) - 1, len(self.shards)):
             origin, end = self.bounds[number : number + 2].tolist()
@@ -257,6 +254,11 @@ class Corpus:
             Digest of the files and rules, as the corpus's attribute `asked`.
         max_bad_blocks
             Maximum number of blocks that may be left out.
+
+        Raises
+        ------
+        StoreError
+            As `load` does.
         """
         for file in (store / CORPORA.folder).children():
             if file.startswith(asked):
@@ -368,7 +370,7 @@ def read_edges(store: Store, path: str) -> Int32Array:
 
 
 def read_words(store: Store, path: str, start: int, stop: int) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Read the n words start..stop-1 of a shard's dictionary: bytes, offsets (n + 1,) and counts (n,).
+    """Read the n words start..stop-1 of a shard's dictionary: bytes, offsets (n + 1,) from 0 on, and counts (n,).
 
     Parameters
     ----------

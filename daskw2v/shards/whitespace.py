@@ -56,7 +56,8 @@ def split_tokens(
         Filled with the indices of tokens that start a sentence, shape (capacity,) int64. The last index may be
         the number of tokens: then the next token starts a sentence.
     last_start
-        The last start of a sentence before `position`, as an index relative to the first token that is found.
+        The last start of a sentence that an earlier call listed, as an index relative to the first token that is found:
+        0 if that token starts a sentence, so that it is not listed again; below 0 otherwise.
 
     Returns
     -------

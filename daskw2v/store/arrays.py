@@ -43,6 +43,11 @@ class StoredArray:
         The Zarr array.
     url
         URL of the array.
+
+    Attributes
+    ----------
+    shape, ndim, chunks, shards, dtype, attrs
+        As of the Zarr array; `dtype` has this machine's byte order.
     """
 
     def __init__(self, array: zarr.Array[Any], url: str) -> None:
@@ -61,12 +66,14 @@ class StoredArray:
         return self.shape[0]
 
     def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
-        """Return the elements that integers, slices or masks select, as in NumPy.
+        """Return the elements that integers, slices, integer arrays, or a mask of the whole array select, as in NumPy.
 
         Raises
         ------
         DamageError
             If a chunk of the array is damaged or missing.
+        StoreError
+            If memory has no room for the elements.
         """
         check_room(self.shape, selection, self.dtype.itemsize, self.url)
         rows = slice(None) if selection is ... else selection
@@ -85,9 +92,10 @@ class StoredArray:
         return self._read(selection, lambda: _to_native_order(self._array.oindex[selection]))
 
     def pieces(self) -> list[npt.NDArray[Any]]:
-        """Return the contents of the files of a finished array, in C order; the last ones go beyond the array's end.
+        """Return the contents of the files of a finished array, in C order.
 
-        Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
+        Each has the shape `shards or chunks`, so the last ones may go beyond the array's end. Files of a local disk are
+        mapped, not copied, unless they are compressed; raises as `[]` does.
         """
         check_room(self.shape, ..., self.dtype.itemsize, self.url)
         return self._read(..., lambda: sync(self._pieces()))
@@ -175,9 +183,9 @@ def create_array(
     shape, dtype
         Shape and type of the array.
     chunk_rows, chunk_columns
-        Size of a chunk along the first axis, and along each further one; None for all of it.
+        Size of a chunk along the first axis, and along each further one, None for all of it.
     shard_rows
-        Rows of a Zarr shard, a multiple of chunk_rows, which has all columns and is one file; None without shards.
+        Rows of a Zarr shard, rounded up to whole chunks, which has all columns and is one file; None without shards.
     fill_value
         The value of elements that were not written.
     attributes
@@ -240,6 +248,8 @@ def open_array(group: zarr.Group, name: str) -> StoredArray:
     ------
     DamageError
         If the group has no such array, or its metadata were changed after they were written.
+    StoreError
+        If daskw2v would not write such an array.
     """
     url = f"{_get_url(group)}/{name}"
     try:
@@ -293,7 +303,7 @@ def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
 
 
 def has_whole_rows(array: zarr.Array[Any]) -> bool:
-    """Return whether each file of an array is one chunk of whole rows, with codecs that `read_rows` supports."""
+    """Return whether each file of an array is one chunk of whole rows, little-endian, with codecs of `read_rows`."""
     first, *others = _get_codecs(array)
     if not isinstance(first, BytesCodec) or not all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others):
         return False
@@ -355,7 +365,7 @@ async def _fetch(files: Sequence[StorePath], prototype: BufferPrototype) -> list
 
 
 def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.NDArray[np.uint8]) -> None:
-    """Decode a file's content into the bytes of a chunk."""
+    """Decode a file's content into the bytes of a chunk; raise a ValueError or RuntimeError if it is damaged."""
     for codec in reversed(codecs[1:]):
         if isinstance(codec, Crc32cCodec):
             content, stored = content[:-CRC], content[-CRC:].tobytes()

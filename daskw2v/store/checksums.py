@@ -186,7 +186,7 @@ class NodeLocations:
         return node in self._finished
 
     def check_node(self, key: str, values: Mapping[str, Any]) -> None:
-        """Check the location in metadata that were read from `key`, and that agree with their checksum.
+        """Check the location in metadata that were read from `key` and verified; note an array's checksums of chunks.
 
         Raises
         ------
@@ -255,7 +255,7 @@ def _add_location(values: dict[str, Any], location: dict[str, str]) -> bytes:
 
 
 def _compute_checksums(content: npt.NDArray[np.uint8], inner: int) -> _Crcs:
-    """Return the checksums of a file of `inner` chunks, shape (1 + inner,); zeros if the file has another number."""
+    """Return the checksums of a file of `inner` chunks, shape (1 + inner,); zeros if it is too short for an index."""
     if not inner:
         return _mix_offsets([_read_crc(content)], [len(content)])
     checksums = np.zeros(1 + inner, np.uint32)

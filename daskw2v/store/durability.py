@@ -89,7 +89,7 @@ def failure_scope() -> Iterator[None]:
 
 @contextmanager
 def durable() -> Iterator[None]:
-    """Begin a block, or decorate a function, at whose end all noted files are on disk; raises as `force_files` does."""
+    """Begin a block, or decorate a function, after which all noted files are on disk; raises as `force_files` does."""
     with failure_scope():
         yield
         force_files()
@@ -136,7 +136,7 @@ def replace_file(
 
 
 def force_name(path: str) -> None:
-    """Force a file's name, and the names of the folders above it, to the disk."""
+    """Force a file's name, and the names of the folders above it, to the disk; raises OSError."""
     in_threads(_fsync_folder, _list_parents(path))
 
 
@@ -163,7 +163,7 @@ def _force_to_disk(files: list[str]) -> None:
 
 
 def _group_by_device(files: list[str]) -> dict[int, list[str]]:
-    """Return the files of each filesystem, by its device number; files of deleted folders are left out."""
+    """Return the files of each filesystem, by its device number, of sorted files; without those of deleted folders."""
     by_device = dict[int, list[str]]()
     for folder, files_in_folder in groupby(files, os.path.dirname):
         with suppress(FileNotFoundError):
@@ -172,7 +172,7 @@ def _group_by_device(files: list[str]) -> dict[int, list[str]]:
 
 
 def _force_filesystem(folder: str) -> bool:
-    """Force the filesystem of a folder to the disk; return False if it does not support that."""
+    """Force the filesystem of a folder to the disk; return False if it does not support that; raises OSError."""
     if syncfs is None or not is_local(folder):
         return False
     file = os.open(folder, os.O_RDONLY)

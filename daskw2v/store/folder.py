@@ -129,7 +129,7 @@ def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes
 
 
 def map_file(path: str) -> memoryview:
-    """Map a file into memory, and return its content, read-only; raises OSError as reading does.
+    """Map a file into memory, on Linux, and return its content, read-only; raises OSError as reading does.
 
     Unlike Python's `mmap`, this keeps no file open: a model may have more files than a process may open.
     """

@@ -123,7 +123,7 @@ class Lease:
         return listen
 
     def keep_alive(self) -> None:
-        """Write heartbeats until the lease is released or lost."""
+        """Write heartbeats until `stop` is called, or the lease is lost."""
         beats = 0
         while not self._done.wait(BEAT):
             with suppress(Exception):  # the store cannot be reached: the next heartbeat may reach it
@@ -157,15 +157,15 @@ def hold(
     name, what
         Name of the lease, and what it protects, for messages.
     waiting
-        Called once with a message that names the holder, before this process waits for it. None: a living holder raises
-        BusyError.
+        Called once with a message that names the holder, before this process waits for it. None: it does not wait for a
+        living holder.
     taken_over
         Called with the name of a holder that did not release the lease, before the block begins.
 
     Raises
     ------
     BusyError
-        If another process holds the lease.
+        If a living holder has the lease, and `waiting` is None.
     StoreError
         If this thread holds the lease, and would wait for itself.
     """

@@ -86,7 +86,7 @@ def read_range(fs: Any, file: str, start: int, stop: int) -> bytes:
 
 
 def remove_local(path: str, check: Callable[[], None]) -> None:
-    """Delete a file or a folder of this machine, which is renamed first, so that it vanishes as a whole.
+    """Delete a file or a folder of this machine, if it exists. It is renamed first, so that it vanishes as a whole.
 
     If `check` raises an error after the renaming, the file or folder is renamed back, and the error is raised.
     """

@@ -111,11 +111,11 @@ class NumberedLog:
             return True
 
     def rewrite(self, number: int, entry: str, values: dict[str, Any]) -> None:
-        """Replace the values of an entry, which only the process that created the entry may do."""
+        """Replace the values of the entry of this number and identity, which only its creator may do."""
         self.folder.write_manifest({**values, _ENTRY: entry}, _file_name(number), alone=True)
 
     def withdraw(self, number: int, entry: str) -> None:
-        """Delete an entry if it is the newest, which only the process that created the entry may do."""
+        """Delete the entry of this number and identity if it is the newest, which only its creator may do."""
         if self.ends_with(number, entry):
             (self.folder / _file_name(number)).remove()
 

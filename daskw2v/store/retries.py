@@ -231,7 +231,15 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return f"{self._url}/{key}"
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """Return the value of a key, or a range of its bytes; None if the store has no such key."""
+        """Return the value of a key, or a range of its bytes; None if the store has no such key.
+
+        Raises
+        ------
+        DamageError
+            If the value is damaged, or is a missing chunk of a `complete` store.
+        StoreError
+            As `with_retries`, or for metadata that daskw2v would not write.
+        """
         if not key.endswith(METADATA):  # damaged chunks are read again by `StoredArray`
             return await self._get(key, prototype, byte_range)
         with suppress(DamageError):  # the store may answer once with half of a file, or with an old one
@@ -241,7 +249,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return await self._get(key, prototype, byte_range)
 
     async def _get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None) -> Buffer | None:
-        """Read a value once, as `get` describes, and check it; raises DamageError."""
+        """Read a value once, as `get` describes, and check it."""
         value = await self._with_retries(key, lambda: self._store.get(key, prototype, byte_range))
         if self._complete and _is_chunk(key):
             if value is None:
@@ -281,7 +289,13 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return await self._with_retries(key, lambda: self._store.exists(key))
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Write a value; metadata with their checksum and location, or only in memory after `hold`."""
+        """Write a value, metadata with their checksum and location; those of an array under `hold` wait for `finish`.
+
+        Raises
+        ------
+        StoreError
+            As `with_retries`.
+        """
         if key in self._delayed:
             self._delayed[key] = value
         if key.endswith(METADATA):

@@ -173,7 +173,7 @@ class OpenStage:
         Raises
         ------
         StoreError
-            If the lease is lost.
+            If the lease is known to be lost.
         """
         self.check()
         self._n_done = n_done
@@ -240,7 +240,7 @@ class OpenStage:
 
 
 def new_attempt() -> str:
-    """Return a new random name for the folder of an attempt."""
+    """Return a new random name for the folder of an attempt, 8 hexadecimal digits."""
     return uuid.uuid4().hex[:8]
 
 

@@ -208,8 +208,8 @@ class Store:
     def write_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file atomically: readers see the old content or the new, never a part.
 
-        On a local disk, all that this process wrote before is forced to the disk before the file is, unless it is
-        `alone`.
+        On a local disk, all that this process wrote before is forced to the disk before the file is; with `alone` only
+        the file itself is forced.
 
         Raises
         ------
@@ -230,11 +230,11 @@ class Store:
         self._change(write, name=name)
 
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
-        """Write a small file as `write_bytes` does, but never over another file.
+        """Write a small file as `write_bytes` does, but delete an existing file first, and never write over one.
 
-        An existing file of this name is deleted first, while the guards hold. So a process that lost its lease, and was
-        paused right before the write, fails on the file of the next holder, and changes nothing. If there is no such
-        file, the process deletes the file that it wrote: guards are checked once more after the write.
+        It is deleted while the guards hold. So a process that lost its lease, and was paused right before the write,
+        fails on the file of the next holder, and changes nothing. If there is no such file, the process deletes the
+        file that it wrote: guards are checked once more after the write.
 
         Raises
         ------
@@ -339,14 +339,14 @@ class Store:
     def finish_manifest(
         self, values: dict[str, Any], name: str = MANIFEST, *, portable: bool = False, alone: bool = False
     ) -> None:
-        """Write the manifest that declares a result finished, as `create_bytes` does.
+        """Write the manifest that declares a result finished, as `create_bytes` does: an existing one is replaced.
 
-        It is valid in this folder only, or with `portable` in any folder.
+        It is valid only in folders of this folder's name, or with `portable` in any folder.
         """
         self.create_bytes(name, self._encode_manifest(values, name, portable=portable), alone=alone)
 
     def _encode_manifest(self, values: dict[str, Any], name: str, *, portable: bool = False) -> bytes:
-        """Return the content of a manifest, with its checksum and its location, which is the end of its path."""
+        """Return the content of a manifest, with its checksum and the end of its path, at which it is valid."""
         location = {LOCATION: name if portable else f"{self.name}/{name}"}
         values = json.loads(json.dumps({"format_version": FORMAT_VERSION, **values, **location}, allow_nan=False))
         return json.dumps({**values, CHECKSUM: compute_checksum(values)}, indent=1).encode()

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def find_damage(folder: Store, *, full: bool = False, skip: str | None = None) -> list[DamageError]:
-    """Return the damage of all files below a folder: of manifests, metadata, and chunks of arrays.
+    """Return the damage of all manifests, Zarr metadata, and chunks of arrays below a folder; other files are not read.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _catch_damage(read: Callable[[], T]) -> T | DamageError:
 
 
 def _read_json(folder: Store, locations: NodeLocations, path: str) -> dict[str, Any] | DamageError:
-    """Return the values of a JSON file below a folder, or the damage of the file."""
+    """Return the values of a manifest or of Zarr metadata at a path below a folder, or the damage of the file."""
     url = f"{folder.url}/{path}"
 
     def read() -> dict[str, Any]:

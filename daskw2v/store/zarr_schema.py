@@ -168,14 +168,14 @@ def _get_names(codecs: Sequence[Any]) -> list[Any]:
 
 
 def bound_codecs(array: zarr.Array[Any]) -> zarr.Array[Any]:
-    """Return an array with codecs that refuse chunks which would decompress to more bytes than a chunk has."""
+    """Return an array whose codecs refuse chunks that would not decompress to the size of a chunk."""
     metadata: Any = array.metadata
     metadata = replace(metadata, codecs=tuple(map(_bound_codec, metadata.codecs)))
     return zarr.Array(zarr.AsyncArray(metadata, array.store_path, array.config))
 
 
 def _bound_codec(codec: Codec) -> Codec:
-    """Return a codec that refuses chunks which would decompress to more bytes than a chunk has."""
+    """Return a codec that refuses chunks which would not decompress to the size of a chunk."""
     if isinstance(codec, ShardingCodec):
         return replace(codec, codecs=tuple(map(_bound_codec, codec.codecs)))
     return _Blosc.from_dict(codec.to_dict()) if isinstance(codec, BloscCodec) else codec

@@ -91,6 +91,10 @@ def read_block(
     InputError
         If the file changed since it was listed, is damaged, holds no text by its first bytes, or is invalid in strict
         mode; if a line of JSONL or a word is too long; if the tokenizer fails.
+    ParameterError
+        If a user's tokenizer returns anything but lists of strings.
+    StoreError
+        As `open_source`.
     """
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))
     with open_source(block.source, storage_options, timeout) as file:

@@ -55,7 +55,10 @@ class Format:
 
 
 def cut_bytes(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
-    """Return the blocks of a file of lines: ranges of `block_bytes` bytes; an empty file has no blocks."""
+    """Return the blocks of a file of lines: ranges of `block_bytes` bytes; an empty file has no blocks.
+
+    A file of several blocks that is no text by its first bytes is refused by an InputError.
+    """
     if source.size > block_bytes:  # only the task that reads the first block sees the first bytes
         with open_source(source, storage_options, timeout) as file:
             refuse_no_text(file.read(FIRST), source.url)

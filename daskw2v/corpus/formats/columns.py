@@ -81,7 +81,7 @@ class TextColumns(NamedTuple):
 
     @property
     def roots(self) -> list[str]:
-        """Names of the columns of the file that the paths begin with, each once."""
+        """Names of the file's columns that the paths of text and weights begin with, each once."""
         return list(dict.fromkeys(path[0] for path in self.paths))
 
     def arrays(self, batches: Iterable[Any], get_column: "GetColumn") -> Iterator[Any]:
@@ -121,12 +121,13 @@ def find_columns(schema: Any, column: str, weight: str | None, url: str) -> Text
     Raises
     ------
     InputError
-        If a column is missing, or a name occurs more than once; or the column of text has a type that is no text.
+        If a column is missing, or a name occurs more than once; or the column of text has a type that is no text. A
+        column of numbers passes, as it may hold nulls alone: `convert_text` checks that.
     """
     weights = [] if weight is None else [_find(schema, weight, url)[0]]
     path, kind = _find(schema, column, url)
     remedy = _list_columns(_field_types(pa.struct(list(schema))))
-    if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone; `convert_text` checks that
+    if is_text(kind) or pa.types.is_primitive(kind):
         return TextColumns([path, *weights], url, remedy)
     raise _no_text_error(column, url, kind, remedy)
 
@@ -433,7 +434,7 @@ def _list_columns(present: Mapping[str, Any]) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text, or lists of tokens, or holds nulls alone."""
+    """Return whether an Arrow type is text or its categories, lists of texts, integers or nulls, or the type null."""
     value = kind.value_type if is_list(kind) else kind
     is_number = is_list(kind) and pa.types.is_integer(value)
     return is_string(value) or is_number or pa.types.is_null(value)
@@ -477,7 +478,7 @@ def _list_types() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
 
 
 def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes (n,) and offsets (t+1,) of an Arrow array of t texts of type large_string, without a copy."""
+    """Return bytes (n,), not copied, and offsets (t + 1,), from 0 on, of an Arrow array of t texts, `large_string`."""
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.zeros(1, np.int64)
     if len(array):

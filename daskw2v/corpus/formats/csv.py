@@ -110,7 +110,7 @@ class CsvTable:
 
 
 def _cut(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
-    """Return the only block of a file."""
+    """Return the only block of a file, as `Format.cut` does; refuse an empty file by an InputError."""
     if not source.size:
         raise empty_file_error(source, _TITLE)
     return [TextBlock(source, 0, source.size)]
@@ -151,7 +151,7 @@ def _read(
 
 
 def _read_header(start: bytes, url: str, delimiter: str) -> Any:
-    """Return the names in the first row of a table as an Arrow schema of strings.
+    """Return the names in the first row of a table as an Arrow schema of strings; refuse a header above `CHUNK` bytes.
 
     `start` are the first bytes of the table, which may end inside a row; pyarrow would refuse them.
     """

@@ -30,7 +30,9 @@ def _read(file: Any, block: TextBlock, column: str, policy: InvalidInput, tokeni
 def read_text_pieces(
     file: Any, block: TextBlock, report: ReadReport, *, whole_lines: bool
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the text of a block in pieces, each with its offset in the file; pieces end after a line or between words.
+    """Yield the text of a block in pieces, each with its offset in the decompressed file.
+
+    Pieces end after a line or between words.
 
     Parameters
     ----------
@@ -44,8 +46,8 @@ def read_text_pieces(
     Raises
     ------
     InputError
-        If the file is damaged, is no text by its first bytes, or a line (with `whole_lines`) or a word is too long for
-        memory.
+        If the file is damaged, is no text by its first bytes, or has a line (with `whole_lines`) or a word of more than
+        `LONGEST_PART` bytes.
     """
     first, source = 0, block.source
     if source.compression:
@@ -66,7 +68,7 @@ def read_text_pieces(
 
 
 def _check_lengths(chunks: Iterable[bytes], url: str, report: ReadReport, *, whole_lines: bool) -> Iterator[bytes]:
-    """Yield chunks of a text, whose bytes are counted; refuse a line (with `whole_lines`) or a word of too many bytes.
+    """Yield chunks of a text, and count their bytes; refuse a line (with `whole_lines`) or word above `LONGEST_PART`.
 
     A few compressed megabytes may expand to a line that exceeds memory.
     """

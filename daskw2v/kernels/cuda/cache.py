@@ -54,7 +54,7 @@ class CudaKernelCache(dispatcher.CUDACache):
         return kernel
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the kernel compiled for a signature."""
+        """Save the kernel compiled for a signature, which ends its compilation."""
         if self._compiling:
             self._compiling = False
             compilation.clock.on_end()

@@ -12,7 +12,7 @@ _MIN_NUMBERS = 1024  # of a warp
 
 
 def add_squares(values: Any, total: Any) -> None:
-    """Add the squares of float32 numbers on the GPU to `total`, shape (1,) float64.
+    """Add the squares of n float32 numbers, shape (n,), to `total`, shape (1,) float64; both are on the GPU.
 
     If one of the numbers is NaN or infinite, so is the total. Squares are added in float32, so that numbers that are
     about to overflow count as not finite.

@@ -1,6 +1,6 @@
 """The GPUs of this process, set up for use by several threads and for copies between GPUs; and launches of kernels.
 
-A launch has as many warps as the GPU can run at the same time, each in its own block.
+A launch has at most as many warps as the GPU can run at the same time, each in its own block.
 """
 
 from collections.abc import Callable
@@ -63,9 +63,9 @@ def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
 
 
 def room(most: int | None = None) -> int:
-    """Return the number of warps of any kernel that the GPU may run at a time, at most `most`.
+    """Return the largest number of warps that the GPU may run at a time, for any kernel of this module; at most `most`.
 
-    The simulator returns `most`, or 1 for None.
+    Under the simulator it is `most`, or 1 for None.
     """
     if numba.config.ENABLE_CUDASIM:
         return most or 1
@@ -144,7 +144,7 @@ def _compile(run: Any, arguments: tuple[Any, ...]) -> Any:
 def _count_warps(compiled: Any, shared: int, device: int) -> int:
     """Return the number of warps of a compiled kernel that the current GPU, `device`, can run at a time.
 
-    Each warp has `shared` bytes of shared memory, which are allowed for the kernel.
+    Each warp has `shared` bytes of shared memory; the kernel is allowed to use as many from now on.
     """
     function, attributes = compiled.library.get_cufunc(), driver.binding.CUfunction_attribute
     most = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # 48 KB by default

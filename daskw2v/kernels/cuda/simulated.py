@@ -183,7 +183,7 @@ def float_of(bits: Any) -> Any:
 
 
 def load4(array: Any, start: int) -> tuple[Any, ...]:
-    """Return the four floats array[start : start + 4]."""
+    """Return the four floats array[start : start + 4] as a tuple."""
     return array[start], array[start + 1], array[start + 2], array[start + 3]
 
 

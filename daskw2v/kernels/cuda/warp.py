@@ -1,7 +1,8 @@
 """Operations of the lanes of a warp, loads and stores of four floats, which Numba lacks, and rows in registers.
 
-Of a row, each lane has four floats of every 128. A lane's part of several rows is a local array of shape (rows,
-floats). Loops have constant lengths, so that the compiler keeps this array in registers.
+Of a row, each lane has four floats of every 128, which are a chunk. A lane's part of several rows is a local array of
+shape (rows, floats). Loops have constant lengths, so that the compiler keeps this array in registers. Tables are flat.
+`lane` is the number of the calling lane, 0..31.
 
 Under Numba's simulator, which has no warps, the same names are plain functions (`kernels.cuda.simulated`).
 """
@@ -159,7 +160,7 @@ def at(array: Any, i: Any) -> Any:
 
 @device
 def _fold(lane: Any, a: Any, b: Any, mask: Any) -> Any:
-    """Return the sum of `a` of two lanes whose numbers differ in `mask`, or of `b` to the lane with this bit set."""
+    """Return the sum of two lanes whose numbers differ in a bit, `mask`: of `b` to the lane with it, else of `a`."""
     upper = (lane & mask) != 0
     kept, sent = (b, a) if upper else (a, b)
     return kept + shuffle_xor(sent, mask)
@@ -191,17 +192,17 @@ def sum_of_sums(value: Any) -> Any:
 
 
 def chunks_of(width: int) -> int:
-    """Return the number of floats that a lane has of a row of `width` floats, in units of FLOATS."""
+    """Return the number of chunks of a row of `width` floats, rounded up; each lane has FLOATS floats of a chunk."""
     return -(-width // _CHUNK)
 
 
 def floats_of(width: int) -> int:
-    """Return the number of floats that a lane has of a row of `width` floats."""
+    """Return the number of floats that a lane has of a row of `width` floats, a multiple of FLOATS."""
     return chunks_of(width) * FLOATS
 
 
 def _make_is_inside(width: int) -> Callable[..., Any]:
-    """Return a device function of a chunk and a column: whether the column is in a row of `width` floats."""
+    """Return a device function (chunk, column): whether a column of this chunk is in a row of `width` floats."""
     n_full = width // _CHUNK  # chunks in which the row does not end
 
     @device
@@ -212,9 +213,9 @@ def _make_is_inside(width: int) -> Callable[..., Any]:
 
 
 def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a device function that reads a row of `width` floats of a table with `load`.
+    """Return a device function (table, start, lane, rows, t) that reads a row of `width` floats with `load`.
 
-    It writes the lane's part to rows[t], zeros behind the end of the row; `start` is the row's index in the table.
+    It writes the lane's part to rows[t], zeros behind the end of the row; table[start] is the row's first float.
     """
     chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
@@ -231,7 +232,10 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a device function that writes rows[t] to a row of `width` floats of a table, with `store` or `add4`."""
+    """Return a device function (table, start, lane, rows, t) that writes rows[t] to a row of `width` floats of a table.
+
+    table[start] is the row's first float. `store` writes four floats, or adds them, as `add4` does.
+    """
     chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
     @device

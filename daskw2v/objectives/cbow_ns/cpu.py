@@ -2,7 +2,7 @@
 
 Four windows share their negatives, or each window draws its own (as in word2vec.c). Windows that share are far from
 each other: a range of centers is cut into four streams, and a batch has a window of each. Neighbours have contexts in
-common and lose by it: on 100 MB of Wikipedia, 9 % of the Google analogies.
+common, and vectors are worse if they share.
 """
 
 from typing import Any
@@ -25,14 +25,16 @@ _BATCH = (0,) * BATCH  # as long as a batch has windows
 
 @kernel
 def _train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
-    """Train as a `CenterTrainer` does, in batches of windows that share their negatives.
+    """Train centers as the kernel of a `CenterTrainer`, in batches of windows that share their negatives.
 
     Parameters
     ----------
     scratch
         `objectives.cpu.scratch.Scratch` for RUN batches.
     aim
-        `objectives.noise.Negatives`, and whether a hidden vector is the mean of a window's contexts, or their sum.
+        `objectives.noise.Negatives`, and `cbow_mean` of Params.
+    tile
+        Tuple as long as a group has negatives; the word is a target of its window alone.
 
     Returns
     -------

@@ -12,9 +12,9 @@ from daskw2v.types import Int64Array
 
 
 def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
-    """Return the targets of a window; BATCH windows, each of another part of the range, share their negatives.
+    """Return the targets of a window, as `WindowRule.goals` says; BATCH windows may share negatives (`cbow_ns.cpu`).
 
-    Negatives of a market belong to one window.
+    Each is in another quarter of the range. Negatives of a market belong to one window.
     """
     shared = CBOW.of(prepared.params).negative_sharing == "shared"
     position = int(positions[number % -(-len(positions) // BATCH)]) if shared else None

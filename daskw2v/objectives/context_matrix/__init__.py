@@ -24,7 +24,7 @@ NS_EXPONENT = 1.0  # where Params leave it open
 
 
 def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
-    """Return the table that negatives are drawn from: words as often as they are contexts of the matrix.
+    """Return Params and the table that negatives are drawn from: words as often as they are contexts of the matrix.
 
     With such negatives alone both tables have the same optimum. Where q is the share of a word among the negatives, the
     dot product of x and y is best at log P(y | x) / q(y) for the input row of x, and at log P(x | y) / q(x) for the

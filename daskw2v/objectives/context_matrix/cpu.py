@@ -29,20 +29,20 @@ _PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, as products: MAX_TARGETS o
 def train(
     columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
-    """Train the rows of the batches first..last-1 in place.
+    """Train the rows of the batches first..last-1 in place, on all columns, one after the other.
 
     Parameters
     ----------
     columns
-        The columns to train.
+        The contexts of the words in the columns.
     first, last
-        Range of batches of the part.
+        Range of batches, each BATCH rows from the first word of `columns` on.
     tables
-        The trained rows of the part, and the fixed rows of the other table.
+        The trained rows, those of these words first, and the fixed rows of the other table.
     prepared
         The Params, and the alias table that negatives are drawn from.
     losses
-        Receives each row's loss, summed over the columns, shape (rows of the part,) float32.
+        Each word's loss, summed over the columns, is added to this array, shape (words,) float32.
     """
     negative = SampledContexts.of(prepared.params).negative
     groups, size = group_sizes(negative, OWN)
@@ -52,7 +52,10 @@ def train(
 
 
 def _make_scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
-    """Return the working memory: states, addresses of rows, signs, values, mantissas, exponents, gradients."""
+    """Return the working memory of a run: states, addresses of rows, signs, values, mantissas, exponents, gradients.
+
+    `groups` and `size` are the number of groups of negatives, and the negatives of a group.
+    """
     return (
         aligned_zeros(RUN, np.uint64),
         aligned_zeros((groups * size + 2 * BATCH) * RUN, np.int64).reshape(-1, RUN),
@@ -69,7 +72,11 @@ def _train(
     columns: Any, first: Any, last: Any, tables: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
     scratch: Any, tile: Any,
 ) -> None:  # fmt: skip
-    """Train runs of at most RUN steps, each a column of a batch; arguments as in `train`."""
+    """Train all columns of the batches first..last-1, in runs of at most RUN steps; a step is one column of one batch.
+
+    `columns`, `tables` and `losses` are as in `train`, `scratch` is the result of `_make_scratch`. `tile` is a tuple as
+    long as a group has negatives.
+    """
     n_columns = columns.contexts.shape[1]
     across = min(n_columns, RUN)
     down = RUN // across
@@ -121,7 +128,10 @@ def _train_run(columns: Any, run: Any, tables: Any, use_adam: Any, scratch: Any,
 
 @inline
 def _write_steps(columns: Any, run: Any, tables: Any, negative: Any, noise: Any, scratch: Any, size: Any) -> None:
-    """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column."""
+    """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column.
+
+    `size` is the number of negatives of a group.
+    """
     (first, last, left, right), (states, rows, signs) = run, scratch[:3]
     contexts, row, across = columns.contexts, 4 * tables.width, right - left
     n, n_shared, groups = (last - first) * across, len(rows) - 2 * BATCH, signs.shape[1]
@@ -153,7 +163,7 @@ def _write_steps(columns: Any, run: Any, tables: Any, negative: Any, noise: Any,
 
 @inline
 def _add_losses(run: Any, scratch: Any, losses: Any) -> None:
-    """Add the losses of a run to the losses of the part's words."""
+    """Add the losses of a run to `losses`, shape (words,)."""
     first, last, mantissa, exponent = run[0], run[1], scratch[4], scratch[5]
     for b in range(first, last):
         for member in range(BATCH):

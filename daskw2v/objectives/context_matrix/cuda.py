@@ -33,7 +33,10 @@ _SMALL = np.float32(EPSILON**2)
 def train(
     columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
-    """Train the rows of the batches first..last-1 in place; arguments as in `cpu.train`, all arrays on the GPU."""
+    """Train the rows of the batches first..last-1 in place; wait until they are trained.
+
+    Arguments as in `context_matrix.cpu.train`, with all arrays on the GPU.
+    """
     n_columns, negative = columns.contexts.shape[1], SampledContexts.of(prepared.params).negative
     use_adam = len(tables.trained) > tables.trained_floats
     rates = np.full(n_columns, columns.alpha, np.float32)
@@ -67,7 +70,10 @@ def _make_updaters(width: int, negative: int) -> tuple[Any, Any]:
     def weigh(
         fixed: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
     ) -> Any:
-        """Write the weight of each target in the update of the row; return the lane's part of the loss."""
+        """Write the weight of each target in the update of the row; return the loss of the lane.
+
+        `drawn` has the negatives of several columns, those of this column from index `start` on.
+        """
         loss, own = _NONE, lane // SHARE
         for group in range(groups):
             for t in range(SUMS):
@@ -90,7 +96,7 @@ def _make_updaters(width: int, negative: int) -> tuple[Any, Any]:
 
     @device
     def pull(fixed: Any, drawn: Any, start: Any, context: Any, weights: Any, update: Any, near: Any, lane: Any) -> None:
-        """Add the weighted sum of the targets to the update."""
+        """Add the sum of the targets, weighted by the results of `weigh`, to the update."""
         for index in range(groups * size):
             slot = index if keeps_targets else 0
             if not keeps_targets:

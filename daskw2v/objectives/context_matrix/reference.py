@@ -18,13 +18,15 @@ def train_columns(
     Parameters
     ----------
     columns
-        The columns.
+        The contexts of the n words in each column, with learning rate and key of draws.
     rows, moments
-        Rows of the part, shape (n, D) float64; first and second moments, of the same shape, or an empty list.
+        Rows of the words, shape (n, D) float64; first and second moments of the same shape, or an empty list for plain
+        gradient steps.
     fixed
         Rows of the other table, which do not move, shape (V, D) float64.
     negative, noise
-        Negatives of a batch, and the alias table that they are drawn from, shape (V,) uint64.
+        Number of negatives that the rows of a batch (BATCH neighbours) share in a column, and the alias table that they
+        are drawn from, shape (V,) uint64.
     """
     losses = np.zeros(len(rows))
     for j in range(columns.contexts.shape[1]):
@@ -53,7 +55,10 @@ def train_columns(
 def _draw_targets(
     columns: MatrixColumns, number: int, row: int, context: int, negative: int, noise: UInt64Array
 ) -> Goals:
-    """Return the context and negatives of a row in column `number`, and their signs, shapes (1 + negative,)."""
+    """Return the context and negatives of a row in column `number`, counted over all epochs, and their signs.
+
+    Both have the shape (1 + negative,).
+    """
     counter = (number << 32) + (columns.row + row) // BATCH
     state = draws(columns.key, np.array([counter], np.uint64))
     negatives = pick_words(noise, mix.py_func(state + np.arange(1, negative + 1, dtype=np.uint64) * GOLDEN))

@@ -16,14 +16,14 @@ EPSILON = 1e-8
 
 @inline
 def step_size(alpha: Any, number: Any) -> Any:
-    """Return the learning rate of column `number`, from 0, with Adam's correction of both moments."""
+    """Return the learning rate of column `number`, from 0 over all epochs, with Adam's correction of both moments."""
     t = number + 1  # an integer exponent: a product, not a logarithm
     return alpha * np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
 
 
 @emitting(types.void, *[types.int64] * 4, *[types.float32] * 3)
 def adam(builder: Any, rows: Any, gradient: Any, apart: Any, n: Any, alpha: Any, beta1: Any, beta2: Any) -> None:
-    """Take Adam's step (Kingma and Ba 2015, end of section 2) for n floats of a table, uphill.
+    """Take Adam's step (Kingma and Ba 2015, end of section 2) for the n floats at `rows`, uphill along `gradient`.
 
     The first moments are `apart` bytes behind the floats, the second moments as far behind the first. `alpha` includes
     the correction of both. Epsilon squared is below the root, where the paper adds epsilon to the root.

@@ -4,7 +4,7 @@ An objective is composed of the training of a window (`skip_gram`, `hidden`) and
 `make_center_trainer` compiles both into one kernel.
 
 Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
-of numbers, because Numba would count the references of arrays at each call.
+of numbers, because Numba would count the references of arrays at each call. A list of rows has their addresses, int64.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,9 @@ class Targets(NamedTuple):
     trainer
         Function from a function that trains a window, (scratch, contexts, n, targets, width, alpha, tile) -> examples,
         to a function that trains the listed window of an index, (scratch, n, index, width, alpha, tile) -> examples.
+        Here `scratch` is `ScratchAddresses`, `contexts` a list of n rows, and `targets` are `WindowTargets`.
     prepare
-        Function that prepares the arguments of the kernel.
+        Function that prepares the arguments scratch, aim and tile of the kernel.
     """
 
     write: Callable[..., Any]
@@ -55,13 +56,14 @@ class WindowTargets(NamedTuple):
     Parameters
     ----------
     rows, stride
-        Address of the list of rows, and the entries between one target and the next.
+        Address of the list of rows, and the number of entries from one target to the next.
     ahead
         Bytes from an entry to the entry of the next window, whose row is prefetched.
     groups
         Number of groups.
     signs
-        Address of the signs: one for each target, or MAX_TARGETS for each window of a batch, group by group.
+        Address of the signs, float32, group by group: one for each target, or of a batch as many for each window as it
+        has values (`objectives.cpu.hidden`).
     """
 
     rows: int
@@ -72,7 +74,7 @@ class WindowTargets(NamedTuple):
 
 
 class SegmentAddresses(NamedTuple):
-    """Addresses of a segment's arrays, and of the input row of each token; and the number of its tokens."""
+    """Addresses of a segment's arrays, and of the numbers of its tokens' input rows; and the number of its tokens."""
 
     inputs: int
     positions: int
@@ -125,7 +127,7 @@ def output_row(tables: Any, index: Any) -> Any:
 
 @inline
 def _context_row(tables: Any, index: Any, copy: Any) -> Any:
-    """Return the address of a context's row; of a frozen row, the address of a copy that receives its updates."""
+    """Return the address of a context's row; a frozen row is copied to the address `copy`, which is then returned."""
     if tables.frozen != 0 and load_int8(tables.frozen, index) != 0:
         copy_row(tables.source + np.int64(index) * (4 * tables.width), copy, tables.width)
         return copy
@@ -134,7 +136,7 @@ def _context_row(tables: Any, index: Any, copy: Any) -> Any:
 
 @inline
 def find_sentence(segment: Any, center: Any) -> Any:
-    """Return the index of the sentence that holds a center."""
+    """Return the index of the sentence that holds a center, in a `Segment`."""
     return np.searchsorted(segment.bounds, center, side="right") - 1
 
 
@@ -145,18 +147,18 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     Parameters
     ----------
     text, sentence, center
-        `SegmentAddresses`, the sentence of the previous center, and the center.
+        `SegmentAddresses`, the sentence of the center or an earlier one, and the center.
     windows, tables
         `objectives.windows.Windows` and `TableAddresses`.
     contexts
-        Address of the list that receives the rows.
+        Address of the list that receives the rows, of 2 * window + 1 entries.
     copies
-        Address of a row for each context, which receives the updates of a frozen context.
+        Address of as many rows, which receive the updates of frozen contexts.
 
     Returns
     -------
     sentence, n, alpha
-        The center's sentence, the number of its contexts, and its learning rate.
+        The center's sentence, the number of its contexts, and its learning rate, float32.
     """
     while center >= load_int64(text.bounds, sentence + 1):
         sentence += 1
@@ -193,7 +195,7 @@ class CenterTrainer(NamedTuple):
     def __call__(
         self, segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any
     ) -> tuple[int, float]:
-        """Train the centers first..last-1 of a segment; return the number of examples and their summed loss."""
+        """Train the centers first..last-1 of a segment, as a `Trainer` does."""
         scratch, aim, tile = self.prepare(prepared, tables, epoch)
         windows = make_windows(prepared.params, rate, epoch)
         examples, loss = self.kernel(segment, first, last, tables, scratch, windows, aim, tile)
@@ -203,7 +205,11 @@ class CenterTrainer(NamedTuple):
 def train_by(
     find_trainer: Callable[[Params], CenterTrainer], segment: Segment, first: int, last: int, tables: Tables, *work: Any
 ) -> tuple[int, float]:
-    """Train as a `Trainer` does; `work` ends with the data whose Params `find_trainer` chooses the trainer by."""
+    """Train the centers first..last-1 of a segment in place; return the number of examples and their summed loss.
+
+    `work` are the last arguments of a `Trainer`: rate, epoch and `prepared`, the result of `Objective.prepare`, for
+    whose Params `find_trainer` returns the trainer.
+    """
     return find_trainer(work[-1].params)(segment, first, last, tables, *work)
 
 

@@ -37,15 +37,17 @@ class Composer(NamedTuple):
     Parameters
     ----------
     words, features
-        The words of the stretch, and the rows of their features, int32.
+        Ids of the distinct words of the stretch, and numbers of their features' rows, int32. These and other arrays may
+        be longer than the stretch needs.
     word_numbers, feature_numbers
-        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 if absent.
+        The index in `words` of each word of the vocabulary, shape (V,), and in `features` of each row of a feature,
+        int32; -1 if absent.
     starts
-        Bounds of the members of each feature, shape (features + 1,) int64.
+        Bounds of the members of each feature, features + 1 of them, int64.
     members
         Addresses of the composed rows of the words that have each feature, feature by feature, int64.
     weights
-        Weight of the feature for each member, float32; of length 0 where all are 1.
+        Weight of the feature for each member, float32; of length 0 where the weights of all features are 1.
     rows, before
         The composed rows now, and before training, flat and padded, float32.
     scales
@@ -73,11 +75,11 @@ class ComposedRows(NamedTuple):
     features
         The words' features.
     rows
-        The flat table of their rows, padded like all tables, float32.
+        The flat table of the features' rows, padded like all tables, float32.
     composer
         The thread's arrays.
     window
-        The largest window.
+        `window` of Params.
     """
 
     features: WordFeatures
@@ -87,7 +89,7 @@ class ComposedRows(NamedTuple):
 
 
 def make_composer(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
-    """Return a thread's `Composer` for rows of `width` floats and windows of at most `window` words."""
+    """Return a thread's `Composer` for a table of `n_features` rows of `width` floats; `window` is that of Params."""
     n_words = features.n_words
     words = min(n_words, STRETCH + 2 * window)
     sizes = np.diff(features.offsets)
@@ -123,9 +125,9 @@ def train_composed(
     Parameters
     ----------
     train, segment, first, last, rate, epoch, prepared
-        As in `objectives.base.Trainer`.
+        A `Trainer` (`objectives.base`), and its arguments.
     tables
-        The tables: `source` holds the words' own rows.
+        The tables: `source` holds the words' own rows. No row of theirs is frozen.
     composed
         The words' features, the table of their rows, and the thread's arrays.
     """
@@ -148,9 +150,9 @@ def train_composed(
 def compose_rows(
     tokens: Any, first: Any, last: Any, inputs: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any
 ) -> Any:
-    """Compose the rows of the words of the tokens first..last-1; return the numbers of words and of features.
+    """Compose the rows of the words of the tokens first..last-1; return how many words and how many features they have.
 
-    `inputs` receives the index of each token's composed row.
+    `inputs` receives the index of each token's composed row. `own` and `rows` are the tables of words and of features.
     """
     n_words = _number_words(tokens, first, last, inputs, composer)
     n_features = _list_members(n_words, features, width, composer)
@@ -179,7 +181,10 @@ def compose_rows(
 def spread_changes(
     n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
 ) -> None:
-    """Add the changes of composed rows to the rows that they are composed of; reset the numbers of both."""
+    """Add the changes of the rows that `compose_rows` composed to their parts; make all words and features absent.
+
+    `n_words` and `n_features` are its result. `crowd` is as CROWD.
+    """
     weighted = len(composer.weights) > 0
     for word in range(n_words):
         scale, offset, own_start = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
@@ -200,7 +205,7 @@ def spread_changes(
 
 @inline
 def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any) -> Any:
-    """Assign numbers to the words of the tokens first..last-1, by first appearance; return the number of words."""
+    """Assign numbers to the distinct words of the tokens first..last-1, by first appearance; return their number."""
     n = 0
     for i in range(first, last):
         word = tokens[i]
@@ -215,7 +220,7 @@ def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any
 
 @kernel
 def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any:
-    """Assign numbers to the features of n words, and list the words of each; return the number of features."""
+    """Assign numbers to the distinct features of n words, list the members of each; return the number of features."""
     n, starts, weighted = 0, composer.starts, len(composer.weights) > 0
     for number in range(n_words):
         word = composer.words[number]

@@ -5,6 +5,10 @@ once, and CBOW spends most of its time on the rows of targets. The updates of a 
 zeros follows them.
 
 A hidden vector stays as it is until all of its targets are updated, as in word2vec.c.
+
+The values of a vector are its dot products with the targets of a group, later their gradients. In a batch the last of
+them is that of the vector's own target, which no other vector meets. Rows, and lists of rows, are passed by address; a
+list has the rows' addresses, int64.
 """
 
 from collections.abc import Callable
@@ -30,7 +34,7 @@ _i64, _number = ir.IntType(64), types.int64
 
 
 def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
-    """Return an intrinsic for n rows, 1 to _MAX_ROWS, with separate code of `emit` for each n."""
+    """Return an intrinsic (rows, n, width, share, start, end) for n listed rows, 1 to _MAX_ROWS, made of `emit`."""
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
     def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
@@ -71,7 +75,7 @@ _sum_rows, _add_to_rows = _make_intrinsic(_emit_sum), _make_intrinsic(_emit_add)
 
 @inline
 def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any) -> None:
-    """Set the row at `hidden` to the mean, or the sum, of n listed rows; `zeros` is the address of a row of zeros."""
+    """Set the row at `hidden` to the mean, or the sum, of n listed rows, n >= 1; at `zeros` is a row of zeros."""
     share = np.float32(1.0 / n if mean else 1.0)
     _sum_rows(contexts, min(n, _MAX_ROWS), width, share, zeros, hidden)
     for i in range(_MAX_ROWS, n, _MAX_ROWS):
@@ -94,7 +98,7 @@ def add_scaled(rows: Any, n: Any, width: Any, share: Any, row: Any) -> None:
 
 @inline
 def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
-    """Add a hidden vector's update to each of n contexts.
+    """Add a hidden vector's update to each of n listed contexts.
 
     As in word2vec.c and gensim, each context of a mean takes all of the update, each context of a sum a share of it.
     """
@@ -112,11 +116,11 @@ class Registers(NamedTuple):
     Parameters
     ----------
     batch
-        Rows of a batch.
+        As long as a batch has rows.
     tile
-        Targets of a group, which all rows meet.
+        As long as a group has targets, which all rows meet.
     each
-        Values of a row: first of the group's targets, last of its own target.
+        As long as a row has values: first those of the group's targets, last that of its own target.
     """
 
     batch: tuple[int, ...]
@@ -135,7 +139,7 @@ def make_registers(batch: int, size: int) -> Registers:
 def _list_targets(
     builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, each: int = MAX_TARGETS
 ) -> steps.MetTargets:
-    """Return the targets that all n vectors meet, then the target of each vector alone, which has its last value."""
+    """Return the targets that all n vectors meet, then for n > 1 the own target of each vector."""
     own_rows = row_pointers(builder, own, stride, n) if n > 1 else []
     shared_targets = steps.list_shared_targets(builder, shared, stride, len(tile.type), n)
     return shared_targets + [(row, each - 1, [c]) for c, row in enumerate(own_rows)]
@@ -146,13 +150,13 @@ def dots_hidden(
     builder: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
     batch: Any, tile: Any, each: Any,
 ) -> None:  # fmt: skip
-    """Write the dot products of hidden vectors with their targets; half of the next targets are prefetched meanwhile.
+    """Write the dot products of hidden vectors with their targets; meanwhile prefetch targets of the next step.
 
     The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
-    `shared`, as many as `tile` is long; those of a batch meet one each of the targets listed at `own`. Entries of the
-    first list are `apart` from each other, entries of targets `stride`, and the next step's targets `ahead` bytes
-    behind. `values` receives as many floats for each hidden vector as the tuple `each` is long: first those of the
-    shared targets, at last that of its own target.
+    `shared`, as many as `tile` is long; several vectors also meet one each of the targets listed at `own`.
+    Entries of the first list are `apart` from each other, entries of targets `stride`, and the next step's targets
+    `ahead` bytes behind: the shared ones are prefetched, or half of them for one vector. `values` receives as many
+    floats for each hidden vector as the tuple `each` is long.
     """
     n, size = len(batch.type), len(tile.type)
     met = _list_targets(builder, shared, own, stride, n, tile, len(each.type))
@@ -168,8 +172,9 @@ def _updates(
 ) -> None:  # fmt: skip
     """Move targets along the gradient; write the updates of the hidden vectors to the rows at `end`.
 
-    Arguments as in `dots_hidden`, of which this prefetches the other half of the next targets; `values` holds the
-    results of `gradients`. The updates add to the rows at `start`, which are `step` floats from each other.
+    Arguments as in `dots_hidden`; this prefetches the other targets of the next step. `values` holds the results of
+    `gradients_each`, or `gradients_one` for one vector. The updates add to the rows at `start`, which are `step` floats
+    from each other; those at `end` are adjacent.
     """
     n, size = len(batch.type), len(tile.type)
     if n > 1:
@@ -188,8 +193,8 @@ def _updates_in_place(
 ) -> None:  # fmt: skip
     """Move targets, and the vectors listed at `vectors`, along the gradient; a row that is listed twice moves twice.
 
-    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other. The vectors listed `ahead`,
-    and their own targets, are prefetched meanwhile.
+    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other; `values` holds the results of
+    `gradients_each`. The vectors listed `ahead` bytes behind, and their own targets, are prefetched meanwhile.
     """
     n, rows = len(batch.type), row_pointers(builder, vectors, stride, len(batch.type))
     met = _list_targets(builder, shared, own, stride, n, tile, len(each.type))
@@ -205,7 +210,7 @@ def move_vectors(
     """Write the vectors at `start`, moved along the gradient, to the rows at `end`; targets do not move.
 
     As many rows as the tuple `batch` is long are `width` floats from each other at `end`, `apart` at `start`. Other
-    arguments as in `dots_hidden`: `values` holds the results of `gradients`, and the rows of the next step's own
+    arguments as in `dots_hidden`: `values` holds the results of `gradients_each`, and the rows of the next step's own
     targets, `ahead` bytes behind in the list, are prefetched.
     """
     n = len(batch.type)
@@ -229,7 +234,7 @@ def train_rows(
     scratch
         `objectives.cpu.scratch.ScratchAddresses`.
     vectors, own
-        Addresses of the lists of the rows, and of the target of each row alone; with the stride of the shared targets.
+        Addresses of the lists of the rows, and of their own targets; with the stride of the shared targets.
     n
         Number of rows, a multiple of the batch.
     targets, width, alpha
@@ -266,11 +271,11 @@ def train_hidden(
     hidden, apart
         Address of the list of hidden rows, and the entries from one row to the next.
     updates
-        Address of the rows that receive the updates; a row of zeros follows them.
+        Address of the adjacent rows that receive the updates; a row of zeros follows them.
     targets
         `objectives.cpu.centers.WindowTargets`, which all hidden vectors meet.
     own
-        Address of the list of the target of each vector alone; it has the stride of the shared targets.
+        Address of the list of the vectors' own targets, with the stride of the shared targets; not read for one vector.
     width, alpha
         Row length in floats, and the learning rate.
     batch, tile
@@ -301,7 +306,7 @@ def train_hidden(
 def cbow(targets: Targets, mean: bool) -> CenterTrainer:
     """Return a CBOW trainer, as `make_center_trainer` does; its examples are windows with a context.
 
-    A hidden vector is the mean of a window's contexts, or their sum.
+    `mean` is `cbow_mean` of Params.
     """
 
     @inline

@@ -1,6 +1,7 @@
 """The working memory of kernels, and in it hot rows: a thread's own copies of the rows that all threads use most.
 
-Working memory is allocated outside of kernels, so that they may use its addresses.
+Working memory is allocated outside of kernels, so that they may use its addresses. A step is a window, or a batch of
+windows that are trained together; a run are the steps whose targets are listed at once.
 
 Words are numbered by falling count, and so are the tree's inner nodes: the hottest rows of a table are its first.
 Threads that write the same cache lines wait for each other; so each works on copies of them, and adds what it changed
@@ -28,17 +29,17 @@ class Scratch(NamedTuple):
     contexts
         Addresses of the context rows of each window of a step, shape (windows * (2 * window + 1),) int64.
     values
-        Dot products, then gradients, MAX_TARGETS for each context or hidden vector, float32.
+        Dot products, then gradients, at most MAX_TARGETS for each context or hidden vector and group, float32.
     rows
-        Addresses of target rows, int64.
+        Addresses of target rows of all steps of a run, int64.
     sizes
-        Number of targets of each window of a run, int64.
+        Number of nodes of the path of each step of a run, int64; over buckets of SGNS, flags of its batches.
     signs
-        The sign of each pair: 1, -1, or 0 for a pair that does not count, float32.
+        The sign of each target: 1, -1, or 0 for a target that does not count, float32.
     states
-        Random states that the draws of steps start from, uint64.
+        Random states that the draws of the steps of a run start from, uint64.
     mantissa, exponent
-        The loss as a product, shapes (SLOTS,) float32 and int32.
+        The loss as the logarithm of a product, mantissa * 2**exponent by lane, shapes (SLOTS,) float32 and int32.
     hidden
         Hidden vectors of a step, their updates, and zeros, shape ((2 * windows + 1) * width,) float32. The updates end
         where the zeros begin, however wide they are.
@@ -75,8 +76,9 @@ def make_scratch(
 ) -> Scratch:
     """Return the working memory of a kernel.
 
-    It holds the targets of `n_steps` steps, each of so many groups, rows and signs, and `windows` windows, those of one
-    step. No two arrays share a cache line: threads that write one cache line would wait for each other.
+    It holds the targets of a run of `n_steps` steps, each of so many groups, rows and signs, and the contexts of one
+    step of `windows` windows; `window` is that of Params. No two arrays share a cache line: threads that write one
+    cache line would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0
@@ -105,7 +107,7 @@ def make_scratch(
 class ScratchAddresses(NamedTuple):
     """Addresses of the arrays of a `Scratch` that a window's step uses.
 
-    `zeros` is the address of the row of zeros in `hidden`; a step has at most `n_targets` targets.
+    `zeros` is the address of the row of zeros in `hidden`; `n_targets` is the number of entries of a step in `rows`.
     """
 
     contexts: int
@@ -136,7 +138,7 @@ def scratch_addresses(scratch: Any) -> Any:
 
 @inline
 def read_loss(scratch: Any) -> Any:
-    """Return the summed loss, which is kept as a product."""
+    """Return the loss summed since mantissas were 1 and exponents 0, float64."""
     loss = 0.0
     for lane in range(SLOTS):
         loss += scratch.exponent[lane] * np.log(2.0) + np.log(np.float64(scratch.mantissa[lane]))

@@ -22,7 +22,7 @@ def train_contexts(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any
     scratch
         `objectives.cpu.scratch.ScratchAddresses`.
     contexts, n
-        Address of the list of contexts, and its length.
+        Address of the list of the addresses of the contexts' rows, and its length.
     targets
         `objectives.cpu.centers.WindowTargets`.
     width, alpha

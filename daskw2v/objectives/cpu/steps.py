@@ -10,7 +10,8 @@ computed before any row is updated; then the contexts are updated four, two or o
 does the same in float64 NumPy.
 
 Rows and lists are passed by address, because Numba would count the references of arrays at each window. The caller
-keeps the arrays alive.
+keeps the arrays alive. A list of rows has their addresses, int64. Functions with an LLVM builder that are no intrinsics
+(`emitting`) run while a kernel is compiled, and take LLVM values.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ _number = types.int64  # Numba's type of addresses and numbers
 
 
 def group_sizes(n_targets: int, max_size: int = MAX_TARGETS) -> tuple[int, int]:
-    """Return the number of groups for n_targets, and the targets of each group; the last may have fewer."""
+    """Return the number of groups for n_targets, 1 or more, and the targets of each group; the last may have fewer."""
     n_groups = -(-n_targets // max_size)
     return n_groups, -(-n_targets // n_groups)
 
@@ -120,7 +121,7 @@ def list_shared_targets(builder: Any, targets: Any, stride: Any, size: int, n: i
 def emit_dots(
     builder: Any, vectors: list[Any], met: MetTargets, nexts: list[Any], width: Any, values: Any, each: int
 ) -> None:
-    """Write the dot products of vectors with their targets to `values`, `each` floats for each vector.
+    """Emit: the dot products of vectors with their targets are written to `values`, `each` floats for each vector.
 
     The rows `nexts` are prefetched meanwhile.
     """
@@ -151,11 +152,11 @@ def emit_updates(
     builder: Any, vectors: list[Any], starts: list[Any], ends: list[Any], met: MetTargets, nexts: list[Any], width: Any,
     values: Any, each: int,
 ) -> None:  # fmt: skip
-    """Move targets and vectors along the gradient, in one pass over the columns; prefetch the rows `nexts` meanwhile.
+    """Emit: targets and vectors move along the gradient, in one pass over the columns; rows `nexts` are prefetched.
 
     The updates of vectors add to the rows `starts`, and the sums are written to the rows `ends`; without `starts`,
     they add to the rows `ends` once all targets have moved. Without `vectors`, targets stay. `values` holds `each`
-    floats for each vector, as `gradients` wrote them.
+    floats for each vector, as an intrinsic of `_make_gradients` wrote them.
     """
     data = float_pointer(builder, values)
     g = {(c, t): _load_splat(builder, data, c * each + t) for _, t, meeting in met for c in meeting}
@@ -189,7 +190,8 @@ def _context_pointers(builder: Any, x: Any) -> list[Any]:
 def dots(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any, values: Any, tile: Any) -> None:
     """Write the dot products of contexts with a group of targets; half of the next targets are prefetched meanwhile.
 
-    `x` is a tuple of the contexts' addresses. `values` receives MAX_TARGETS floats for each context. The length of the
+    `x` is a tuple of the contexts' addresses. The targets are listed at `targets`, the next ones at `ahead`, with
+    `stride` entries from one to the next. `values` receives MAX_TARGETS floats for each context. The length of the
     tuple `tile` is the number of targets: being part of a type, it lets the loops over targets unroll.
     """
     xs, size = _context_pointers(builder, x), len(tile.type)
@@ -202,8 +204,8 @@ def dots(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any
 def updates(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any, values: Any, tile: Any) -> None:
     """Move contexts and targets along the gradient.
 
-    Arguments as in `dots`, of which this prefetches the other half of the next targets; `values` holds the
-    results of `gradients`. Contexts must differ: a row that is listed twice would lose an update.
+    Arguments as in `dots`, of which this prefetches the other half of the next targets; `values` holds the results of
+    `gradients_two` or `gradients_one`. Contexts must differ: a row that is listed twice would lose an update.
     """
     xs, size = _context_pointers(builder, x), len(tile.type)
     met = list_shared_targets(builder, targets, stride, size, len(xs))
@@ -221,17 +223,17 @@ def _load_signs(builder: Any, address: Any, halves: int, size: int) -> Any:
 
 
 def _make_gradients(halves: int) -> Any:
-    """Return the intrinsic `gradients`; targets have signs in so many halves of each SLOTS, or 0: each its own."""
+    """Return the intrinsic `gradients`: the same signs in `halves`, 1 or 2, of each SLOTS products; 0: each its own."""
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number, None)
     def gradients(
         builder: Any, values: Any, n: Any, signs: Any, alpha: Any, mantissa: Any, exponent: Any, tile: Any
     ) -> None:
-        """Turn n dot products (a multiple of SLOTS) into alpha * s * (1 - p).
+        """Turn the n dot products at `values` (a multiple of SLOTS) into alpha * s * (1 - p).
 
-        Their signs are listed at `signs`: one for each product, or as many as `tile` is long, for each SLOTS of them:
-        in both halves of the slots or in the first alone. The loss is kept as a running product of 1 / p, lane by lane:
-        mantissa SLOTS float32 and exponent SLOTS int32.
+        The float32 signs at `signs` are one for each product (`gradients_each`), or as many as `tile` is long, for each
+        SLOTS products: in both halves of them (`gradients_two`) or in the first alone (`gradients_one`). The loss is
+        kept as a running product of 1 / p, lane by lane: SLOTS float32 at `mantissa` and SLOTS int32 at `exponent`.
         """
         integers = ir.VectorType(_i32, SLOTS)
         one = simd.constant(1.0, SLOTS)
@@ -266,7 +268,7 @@ gradients_two, gradients_one, gradients_each = _make_gradients(2), _make_gradien
 
 @emitting(types.void, _number, _number, _number, _number)
 def merge_rows(builder: Any, rows: Any, copy: Any, before: Any, n: Any) -> None:
-    """Add to n floats the change of their copy since `before`; set copy and `before` to the sum."""
+    """Add to the n floats at `rows` the change of their copy since `before`; set copy and `before` to the sum."""
     pointers = [float_pointer(builder, start) for start in (rows, copy, before)]
     with over_columns(builder, n) as k:
         row, copied, earlier = (load(builder, pointer, k) for pointer in pointers)

@@ -4,6 +4,8 @@ The draws of a run of windows are one loop without branches, so that the compile
 
 A path is spread evenly over its groups, so that few targets only fill up the last one. It is read from the leaf up:
 rows near the leaf gain most from being prefetched.
+
+Lists of rows have the addresses of the rows, int64. A run is at most RUN windows, or batches of windows.
 """
 
 from collections.abc import Callable
@@ -40,7 +42,7 @@ def _window_groups(params: Params) -> tuple[int, int]:
 
 
 def _batch_groups(params: Params) -> tuple[int, int]:
-    """Return the number of groups of a batch, and the targets of each: shared negatives, and those of markets."""
+    """Return the number of groups of a batch's negatives, shared and of markets, and the negatives of each."""
     settings = SharedNegatives.of(params)
     return group_sizes(settings.negative + BATCH * settings.market_negative, OWN)
 
@@ -57,7 +59,7 @@ def target_scratch(params: Params, tables: Tables, n_windows: int) -> Scratch:
 
 
 def make_shared_tile(params: Params) -> tuple[int, ...]:
-    """Return a tuple as long as a group of a batch has negatives."""
+    """Return a tuple as long as a group of a batch of windows has negatives."""
     return (0,) * _batch_groups(params)[1]
 
 
@@ -75,14 +77,13 @@ def draw_targets(words: Any, states: Any, negatives: Any, tables: Any, rows: Any
     Parameters
     ----------
     words, states
-        Each window's word, and the state that its draws start from, shapes (n,).
+        Each window's word, and the state that its draws start from, uint64, shapes (n,).
     negatives, tables
         `objectives.noise.Negatives` and `objectives.cpu.centers.TableAddresses`.
     rows
-        Receives the row of target t of window i at [t, i], shape (targets, at least n). The word
-        pads the last group, with sign 0.
+        Receives the row of target t of window i at [t, i], shape (targets, at least n). The word pads the last group.
     signs
-        Receives the signs of window i at [i], shape (at least n, targets).
+        Receives the signs of window i at [i], shape (at least n, targets); those of padding have to be 0 before.
     """
     n = len(words)
     word_rows = rows[0, :n]
@@ -153,7 +154,7 @@ def draw_batches(
 ) -> None:  # fmt: skip
     """List the targets of n batches, at most RUN: negatives for all windows of a batch, and each window's own.
 
-    A window's own targets are its word, and the negatives of its market, which other windows do not meet.
+    A window's own targets are its word, and the negatives of its market; for other windows they do not count.
 
     Parameters
     ----------
@@ -167,6 +168,7 @@ def draw_batches(
         last the word of each window, shape (padded negatives + BATCH, RUN).
     signs
         Receives the signs of batch i at [i], MAX_TARGETS for each window, shape (RUN, groups, BATCH * MAX_TARGETS).
+        The word's is in the last group at OWN. Signs that are always 0 are not written.
     size
         Negatives in a group.
     """
@@ -214,7 +216,7 @@ def _draw_batches_from_markets(
 
 
 def divide_path(n_nodes: int) -> tuple[int, int]:
-    """Return the number of groups for the nodes of a path, and the nodes of each; the last may have fewer."""
+    """Return the number of groups for a path of n_nodes, and the size of each, MIN_GROUP or more, with padding."""
     groups = (n_nodes + MAX_TARGETS - 1) // MAX_TARGETS
     return groups, max(MIN_GROUP, -(-n_nodes // max(groups, 1)))
 
@@ -249,7 +251,7 @@ def write_paths(words: Any, tree: Any, tables: Any, rows: Any, signs: Any, sizes
         Receive the rows and signs of path i at [i], shape (at least n, MAX_TARGETS * groups of the longest path). The
         padding of the last group does not count.
     sizes
-        Receives the numbers of nodes, shape (at least n,).
+        Receives the number of nodes of each path, shape (at least n,) int64.
     """
     for w in range(len(words)):
         start = w * rows.shape[1]
@@ -313,7 +315,7 @@ def _list_steps(
 
 @inline
 def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any, w: Any) -> Any:
-    """List the path of a word, from links of `huffman_forest`, as path w of `write_paths`; return its length."""
+    """List a word's path, by links of `huffman_forest`, as path w of `write_paths`; return its number of nodes."""
     n, link, n_words = 0, links[word], len(links) // 2
     is_inside = link != ALONE
     while is_inside:
@@ -329,7 +331,7 @@ def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any,
 
 @inline
 def _pad_group(rows: Any, signs: Any, w: Any, n: Any) -> None:
-    """Pad the last group of the n targets of path w with targets that do not count."""
+    """Pad the last group of the n nodes of path w, if any, with nodes that do not count."""
     groups, size = _divide_path(n)
     for i in range(n, groups * size):
         rows[w, i] = rows[w, 0]

@@ -7,8 +7,10 @@ are in shared memory too; their changes by a warp are added every few windows (V
 
 All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
 than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
-would: its updates are multiplied before they are added. Without that skip-gram diverges from 2,112 warps on, and
-hierarchical softmax, whose root is in all windows, from 1,056 (emulated at c3962d2 by `benchmarks.in_flight`).
+would: its updates are damped, multiplied by a factor before they are added. Without that training with thousands of
+warps diverges.
+
+`scratch` is a `WarpScratch`, `tables` are `WarpTables`.
 """
 
 import math
@@ -38,7 +40,7 @@ def gradient(dot: Any, sign: Any, alpha: Any) -> Any:
 
 @device
 def make_warp_tables(tables: Any, in_flight: Any) -> Any:
-    """Return the `WarpTables` of one of `in_flight` warps, from `KernelTables`."""
+    """Return the `WarpTables` of one of `in_flight` warps that train at the same time, from `KernelTables`."""
     return WarpTables(
         tables.source, tables.output, tables.hot_rows, tables.source_touched, tables.output_touched, float32(in_flight)
     )
@@ -54,13 +56,19 @@ class ContextAccess(NamedTuple):
 
 
 def make_adder(width: int, adds_four: bool) -> Callable[..., Any]:
-    """Return the device function that adds a row to a row of a table atomically, damped for `in_flight` windows."""
+    """Return the device function that adds a row to a row of a table atomically, damped for `in_flight` windows.
+
+    `adds_four` is the result of `gpu_adds_four`.
+    """
     add_to_table = writing(width, warp.add4_at_once if adds_four else warp.add4)
     floats = floats_of(width)
 
     @device
     def add(table: Any, touched: Any, in_flight: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
-        """Add rows[t] to row `row` of the table, damped by the chance that a window touches the row."""
+        """Add rows[t], multiplied in place by the factor for row `row`, to this row of the table.
+
+        `touched` has the chance that a window touches each of the first rows; others are not damped.
+        """
         if row < touched.size:
             factor = TOGETHER / max(TOGETHER, in_flight * at(touched, row))
             for k in range(floats):
@@ -88,7 +96,7 @@ def _make_copier(shape: Shape, offset: int) -> tuple[Callable[..., Any], Callabl
 
     @device
     def fetch(table: Any, row: Any, shared: Any, index: Any, lane: Any, rows: Any) -> None:
-        """Copy a row of a table to index `index` of shared memory, twice."""
+        """Copy a row of a table to index `index` of shared memory, twice; row 0 of `rows` is overwritten."""
         read_fresh(table, np.int64(row) * width, lane, rows, 0)
         write_shared(shared, index * width, lane, rows, 0)
         write_shared(shared, offset + index * width, lane, rows, 0)
@@ -97,7 +105,7 @@ def _make_copier(shape: Shape, offset: int) -> tuple[Callable[..., Any], Callabl
     def flush(
         table: Any, touched: Any, in_flight: Any, row: Any, shared: Any, index: Any, lane: Any, rows: Any
     ) -> None:
-        """Add the changes of the row at index `index` of shared memory to the row of a table."""
+        """Add the changes of the row at index `index` of shared memory to the row of a table; overwrite `rows`."""
         read_shared(shared, index * width, lane, rows, 0)
         read_shared(shared, offset + index * width, lane, rows, 1)
         for k in range(floats):
@@ -128,7 +136,7 @@ def make_context_access(shape: Shape, slots: int) -> ContextAccess:
 
     @device
     def add(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
-        """Add row 1 of the scratch to the context, which is row 0."""
+        """Add row 1 of the scratch, which is overwritten, to the context, whose value `read` wrote to row 0."""
         if is_kept(tables, word):
             for k in range(floats):
                 scratch.row[1, k] += scratch.row[0, k]
@@ -162,7 +170,7 @@ class TargetAccess(NamedTuple):
 
 
 def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
-    """Return the device functions for rows of targets."""
+    """Return the device functions for rows of targets, of which the first `aim.top` are copied to shared memory."""
     width, floats, top, (fetch, flush) = shape.width, shape.floats, aim.top, _make_copier(shape, aim.top * shape.width)
     read_fresh, add_to_table = reading(width, warp.load4_fresh), make_adder(width, shape.adds_four)
     read_top, write_top = reading(width, warp.load4_shared), writing(width, warp.store4_shared)
@@ -177,7 +185,7 @@ def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
 
     @device
     def add(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
-        """Add rows[t] to row `row` of the output table, or to its copy if it is a top row."""
+        """Add rows[t], which is overwritten, to row `row` of the output table, or to its copy if it is a top row."""
         if row < top:
             read_top(scratch.top, row * width, lane, scratch.row, 0)
             for k in range(floats):
@@ -208,7 +216,7 @@ def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
 
 
 def make_mover(shape: Shape) -> Callable[..., Any]:
-    """Return the device function from a slot of the ring and a distance, at most `window`, to another slot."""
+    """Return the device function from a slot of the ring and a distance, -window..window, to another slot."""
     n_slots = 2 * shape.window + 1
 
     @device

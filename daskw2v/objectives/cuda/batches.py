@@ -2,6 +2,8 @@
 
 The targets that all contexts of a batch meet are listed in shared memory. They come in groups; the contexts' updates
 are kept beside them, and added at the end.
+
+`items` and `batch` say which pairs a batch has, in a way that each objective's functions know; `item` is 0..BATCH-1.
 """
 
 from collections.abc import Callable
@@ -51,7 +53,7 @@ def make_context_reader(width: int, context_of: Callable[..., Any]) -> Callable[
 def make_context_adder(width: int, adds_four: bool, context_of: Callable[..., Any]) -> Callable[..., Any]:
     """Return the device function that adds the updates of a batch's contexts to the table.
 
-    `context_of` (items, batch, item) returns the row of a context, -1 if there is none.
+    `context_of` is as in `make_context_reader`, `adds_four` is the result of `gpu_adds_four`.
     """
     add_row = make_adder(width, adds_four)
 
@@ -67,7 +69,7 @@ def make_context_adder(width: int, adds_four: bool, context_of: Callable[..., An
 
 
 def make_listed_trainer(width: int, adds_four: bool, sign_of: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that trains a batch against a group of n listed targets, from index `first` on.
+    """Return the device function that trains a batch against a group of `group_size` listed targets.
 
     `sign_of` (items, batch, item, number, scratch) returns the sign of a listed target for an item: 1, -1, or 0.
     """
@@ -76,7 +78,10 @@ def make_listed_trainer(width: int, adds_four: bool, sign_of: Callable[..., Any]
 
     @device
     def train(tables: Any, items: Any, batch: Any, n: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
-        """Train a batch against the targets first, first + 1, ... of n; return the loss of the lane."""
+        """Train a batch against a group of the n targets in scratch.listed, from index `first` on.
+
+        The contexts' updates are added to scratch.updates. Return the loss of the lane.
+        """
         lane_target, loss = lane // SHARE, _NONE
         sync_warp()  # until all lanes have read the gains
         for t in range(size):

@@ -19,7 +19,7 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 def cbow(shape: Shape, aim: Aim, mean: bool) -> WarpKernel:
-    """Return the CBOW kernel; a hidden vector is the mean of a window's contexts, or their sum."""
+    """Return the CBOW kernel; `mean` is `cbow_mean` of Params."""
     slots = shape.slots(aim)
     return make_piece_kernel(shape, aim, _make_window_trainer(shape, aim, slots, mean), slots)
 
@@ -80,7 +80,10 @@ def _make_group_trainer(shape: Shape, aim: Aim) -> Callable[..., Any]:
 
     @device
     def train_group(tables: Any, scratch: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
-        """Train the hidden vector against listed targets, from index `target` on; add to its update."""
+        """Train the hidden vector against a group of n listed targets, from index `target` on; add to its update.
+
+        Return the loss of the lane.
+        """
         near, hidden, dots = scratch.near, scratch.hidden, scratch.dots
         lane_target = lane // SHARE
         sign = at(scratch.signs, target + lane_target) if lane_target < size else _NONE

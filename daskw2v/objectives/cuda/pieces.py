@@ -1,12 +1,12 @@
 """A warp for each piece of text, on an NVIDIA GPU: the loop of all objectives that go over centers.
 
-A range of centers is cut into as many pieces as there are warps, of equal length, regardless of sentences. Only
-the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once. Windows of a
-piece are trained in order, and reach beyond the piece. Pieces are long: neighbouring
-windows have rare words in common, and should not be in flight at the same time. The contexts that are in reach of a
-warp are in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its token
-comes into reach, and its changes are added to the table when it leaves. Rows of the output table are read
-for each window, and their updates are added to the table at once. Additions are atomic.
+A range of centers is cut into as many pieces as there are warps, of equal length, regardless of sentences. Only the GPU
+knows the range, for text is subsampled there: warps that would have too few centers end at once. Windows of a piece are
+trained in order, and reach beyond the piece. Pieces are long: neighbouring windows have rare words in common, and
+should not be in flight, being trained, at the same time. The contexts that are in reach of a warp are in its ring in
+shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its token comes into reach, and its
+changes are added to the table when it leaves. Rows of the output table are read for each window, and their updates are
+added to the table at once. Additions are atomic.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.types import Float32Array, Float64Array
 
-MIN_PIECE = 256  # centers of a piece: pieces of 64 cost 4 % of the quality
+MIN_PIECE = 256  # centers of a piece: shorter pieces cost quality
 _NONE = np.float32(0.0)
 
 
 def count_pieces(centers: int, warps: int) -> int:
-    """Return the number of pieces of a range of centers: one for each warp, or fewer so that none is short."""
+    """Return the number of pieces of a range of so many centers: one for each warp, or fewer so that none is short."""
     return max(1, min(warps, centers // MIN_PIECE))
 
 
@@ -41,7 +41,7 @@ _count_pieces = device(count_pieces)
 
 @device
 def find_sentence(bounds: Any, center: Any) -> Any:
-    """Return the index of the sentence that holds a center; sentences may be empty."""
+    """Return the index of the sentence that holds a center, by a segment's bounds; sentences may be empty."""
     low, high = 0, bounds.size - 1
     while high - low > 1:
         middle = (low + high) >> 1
@@ -61,7 +61,8 @@ def make_piece_kernel(shape: Shape, aim: Aim, train_window: Callable[..., Any], 
         The sizes of the kernel, the targets of windows, and the slots of the ring, 0 for no ring.
     train_window
         Device function (tables, text, aim, scratch, first, last, center, start, stop, slot, alpha, lane) -> (examples,
-        loss) that trains the contexts start..stop-1 of a center; `slot` is the ring's slot of the first.
+        loss of the lane) that trains the contexts start..stop-1 of a center, which lies among them; `slot` is the
+        ring's slot of the first. `text` is the `Segment`, first..last-1 the range of centers.
     """
     window, width = shape.window, shape.width
     floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, access.make_mover(shape)
@@ -147,7 +148,7 @@ class PieceTrainer(NamedTuple):
     def __call__(
         self, segment: Any, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: Any
     ) -> int:
-        """Launch the training of the centers first..last-1 of a segment; return the largest number of warps.
+        """Launch the training of the centers first..last-1 of a segment; return the number of warps launched.
 
         Parameters
         ----------
@@ -176,7 +177,7 @@ def damped_chances(touched: Float64Array, max_in_flight: int) -> Float32Array:
     Parameters
     ----------
     touched
-        The chances of all rows of a table, shape (rows,). Likely rows come first.
+        The chances of all rows of a table, shape (rows,), likely rows first; or the updates of rows by a batch.
     max_in_flight
         Largest number of warps that train at the same time.
     """

@@ -22,7 +22,7 @@ class Damping(NamedTuple):
     Parameters
     ----------
     source, output
-        Factors of the updates of each row, shape (rows, 1).
+        Factors of the updates of each row of a table, shape (rows, 1).
     size
         Targets of a group.
     is_kept
@@ -44,9 +44,9 @@ class Damping(NamedTuple):
 
 
 class WindowRows(NamedTuple):
-    """A window, all input rows and their copies, the rows of the window's contexts, and all output rows.
+    """A window, all input rows and their copies, the indices of its contexts' rows among these, and all output rows.
 
-    Copies of the top rows follow the output rows.
+    The copies follow the input rows, one for each token; copies of the top rows follow the output rows.
     """
 
     window: Window
@@ -64,7 +64,10 @@ def list_windows_of_warp(
     windows: Windows,
     damping: Damping,
 ) -> Iterator[WindowRows]:
-    """Yield the windows of a range, piece by piece; at the end both tables have the trained rows."""
+    """Yield the windows of the centers first..last-1, piece by piece, for the caller to train the rows in place.
+
+    At the end `source` and `output` have the trained rows.
+    """
     n_words, tokens, reach = len(source), segment.tokens, windows.window
     rows = np.concatenate([source, np.zeros((len(tokens), source.shape[1]))])
     before = rows.copy()
@@ -126,7 +129,10 @@ def train(
     damping: Damping,
     rule: WindowRule,
 ) -> tuple[int, float]:
-    """Train the centers first..last-1 in place like a kernel, by a rule; tables are (rows, D) float64."""
+    """Train the centers first..last-1 in place like a kernel, by a rule, in tables of (rows, D) float64.
+
+    Return the number of examples and their summed loss.
+    """
     params: Params = prepared.params
     windows, examples, loss = make_windows(params, rate, epoch), 0, 0.0
     positions = segment.positions[first:last]
@@ -194,7 +200,10 @@ def train_items(
     *,
     damping: Damping,
 ) -> float:
-    """Train a batch of a bucket, BATCH items at a time, against groups of targets, then one each; return the loss."""
+    """Train a batch of a bucket, BATCH items at a time, against groups of targets, then one each; return the loss.
+
+    Arguments as in `objectives.reference.train_rows`; `damping` has the size of groups.
+    """
     (targets, signs), (own_rows, own_signs), loss = goals, own, 0.0
     for batch in _cut_batches(contexts):
         groups = [*_cut_groups((targets, signs[batch]), damping.size), (own_rows[batch], np.diag(own_signs[batch]))]
@@ -205,7 +214,10 @@ def train_items(
 def train_step(
     source: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, _: int, *, damping: Damping
 ) -> float:
-    """Train contexts against groups of targets, BATCH contexts at a time; return the loss."""
+    """Train contexts against groups of targets, BATCH contexts at a time; return the loss.
+
+    Arguments as in `objectives.reference.train_targets`; `damping` has the size of groups.
+    """
     groups, rows = [*_cut_groups((goals[0], goals[1][None]), damping.size)], np.array(contexts)
     return sum(_train_batch(source, rows[batch], output, groups, alpha, damping) for batch in _cut_batches(rows))
 
@@ -216,7 +228,7 @@ def _cut_batches(contexts: Int64Array) -> Iterator[slice]:
 
 
 def _cut_groups(goals: Goals, size: int) -> Iterator[Goals]:
-    """Return groups of `size` targets, with the signs of all contexts, shape (n, size)."""
+    """Return groups of at most `size` targets, with the signs of all n contexts, shape (n, size)."""
     targets, signs = goals
     return ((targets[g : g + size], signs[:, g : g + size]) for g in range(0, len(targets), size))
 
@@ -238,5 +250,5 @@ def _train_batch(
 
 
 def _factors(factors: Float64Array, rows: Float64Array) -> Float64Array:
-    """Return the factor of each row, shape (rows, 1); 1 for copies, which follow the rows of the table."""
+    """Return the factor of each of `rows`, shape (rows, 1): 1 for copies, which follow the rows with `factors`."""
     return np.concatenate([factors, np.ones((len(rows) - len(factors), 1))])

@@ -1,10 +1,7 @@
 """The sizes that kernels over pieces of text are compiled for, and the tables and working memory of a warp.
 
-A ring pays if at least four warps of a multiprocessor have one each. For rows of 300 and windows of up to ten words, a
-word has eleven contexts and six targets: without a ring 34 rows are read or added, with one 14. With 5.5 TB/s from L2
-(assumed) an H200's multiprocessor gets 24 bytes a cycle: 1,740 cycles a word, or 720. But a ring leaves room for few
-warps, and one of them takes 420 cycles a context and about 600 a window: 1,300 cycles a word with four warps, and 1,740
-with three, which is as much as without a ring.
+A ring pays if at least four warps of a multiprocessor have one each: then the rows that need not be read and added for
+each window outweigh that a ring leaves room for few warps.
 """
 
 from collections.abc import Callable
@@ -43,7 +40,7 @@ class Shape(NamedTuple):
 
     @property
     def floats(self) -> int:
-        """Number of floats of a row in each lane."""
+        """Number of floats that each lane has of a row."""
         return floats_of(self.width)
 
     @property
@@ -68,7 +65,7 @@ class Shape(NamedTuple):
 
 
 def shared_bytes_of_warp(multiprocessor: int, reserved: int) -> int:
-    """Return the bytes of shared memory of a warp, from those of a multiprocessor and those reserved of each block."""
+    """Return the bytes of shared memory of a warp, from those of a multiprocessor and those reserved for a block."""
     return (multiprocessor // _MIN_WARPS - reserved) // _GRANULE * _GRANULE
 
 
@@ -78,13 +75,13 @@ class Aim(NamedTuple):
     Parameters
     ----------
     listed
-        Largest number of targets of a window, padded to groups.
+        Largest number of targets of a window, or of a context if each has its own, padded to groups.
     size
         Targets of a group.
     write
-        Device function (aim, text, center, first, last, number, lane, listed, signs) -> n that lists the targets of a
-        center, or of its context `number`, and pads the last group with sign 0. `aim` is the argument of the
-        kernel, first..last-1 the range of centers.
+        Device function (aim, text, center, first, last, number, lane, listed, signs) -> n that lists the n targets of a
+        center, or of its context `number`, from 0, and pads the last group with sign 0. `aim` is the argument of the
+        kernel, `text` a `Segment`, first..last-1 the range of centers. `listed` gets rows of the output table.
     per_context
         Whether each context has its own targets.
     top
@@ -143,7 +140,7 @@ class WarpScratch(NamedTuple):
     top
         Shared: the top rows now, and behind them as they were read.
     listed, signs, gains
-        Shared: the window's targets and their signs, and gains of a group, twice.
+        Shared: the window's targets, as rows of the output table, and their signs; and gains of a group, twice.
     near, updates, row, hidden, dots
         Of each lane: targets of a group and their updates; a context, or a hidden vector, and its update; sums.
     """

@@ -35,7 +35,7 @@ def _make_window_trainer(shape: Shape, aim: Aim, slots: int) -> Callable[..., An
         tables: Any, text: Any, scratch: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
         lane: Any,
     ) -> Any:  # fmt: skip
-        """Train the contexts start..stop-1 of a center against all n listed targets; return the loss."""
+        """Train the contexts start..stop-1 of a center against all n listed targets; return the loss of the lane."""
         loss = _NONE
         for target in range(0, n, size):
             loss += train_group(tables, text, scratch, target, n, center, start, stop, slot, alpha, lane)
@@ -77,7 +77,7 @@ def _make_group_trainer(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any
         tables: Any, text: Any, scratch: Any, target: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any,
         alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
-        """Train contexts against listed targets, from index `target` on."""
+        """Train contexts against a group of n listed targets, from index `target` on; return the loss of the lane."""
         near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
         lane_target, turn, loss = lane // SHARE, int32(0), _NONE
         sign = at(scratch.signs, target + lane_target) if lane_target < size else _NONE

@@ -43,7 +43,7 @@ def negative_targets(
     def write(
         aim: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed_words: Any, signs: Any
     ) -> Any:
-        """List the center, its negatives and the padding, with signs; return the number of targets."""
+        """List the center, its negatives and the padding, with signs; return the number of targets without padding."""
         word, drawer = at(text.tokens, center), center
         if batches:
             drawer = first + (center - first) % ((last - first + BATCH - 1) // BATCH)

@@ -8,12 +8,12 @@ from daskw2v.types import Int64Array
 
 
 def goals(prepared: PreparedTree, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
-    """Return the path of a window's word as the targets of all of its contexts."""
+    """Return the path of a window's word as the targets of all of its contexts, as `WindowRule.goals` says."""
     return [word_path(prepared.tree, window.word)]
 
 
 def _size(_: Params, n_nodes: int) -> int:
-    """Return the number of targets of a group of a path."""
+    """Return the number of targets of a group of a path of n_nodes."""
     return divide_path(n_nodes)[1]
 
 

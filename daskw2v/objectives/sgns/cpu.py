@@ -26,9 +26,9 @@ from daskw2v.objectives.windows import window_width
 def _train_pairs(
     segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, negatives: Any, tile: Any
 ) -> Any:
-    """Train as a `CenterTrainer` does, but each pair of center and context draws its own negatives, as in word2vec.c.
+    """Train centers as the kernel of a `CenterTrainer`; each pair of center and context draws its own negatives.
 
-    `scratch` is for 2 * window + 1 windows, one for each pair of a window.
+    `scratch` is that of 2 * window + 1 windows: each pair of a window takes the place of one.
     """
     states, max_pairs = scratch.states, len(scratch.states)
     words = np.zeros(max_pairs, np.int32)

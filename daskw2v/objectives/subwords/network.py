@@ -40,7 +40,7 @@ _AT_ONCE = 1024  # words: about 150 MB in training if words are long
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Weights = dict[str, Floats]
 """`characters` (n_characters, C): vectors of the numbers from 1 on; `filters_<width>` (width * C, F), of each width;
-`output` (F of all widths, D); `bias` (D,)."""
+`output` (F of all widths, D); `bias` (D,). n_characters is `len(alphabet)`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Alphabet(PickledFields):
         return cls("".join(ranked[:max_characters]))
 
     def __len__(self) -> int:
-        """Return the largest number of a character; 0 is padding."""
+        """Return the largest number of a character or marker; 0 is padding."""
         return _FIRST - 1 + len(self.characters)
 
     @cached_property
@@ -84,7 +84,7 @@ class Alphabet(PickledFields):
         return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
 
     def encode(self, words: Sequence[str]) -> Int32Array:
-        """Return the numbers of the characters of n words, (n, length) int32: 0 behind the end, 1 if unknown."""
+        """Return the numbers of n words' characters and markers, (n, length) int32: 0 behind the end, 1 if unknown."""
         max_characters = self.length - 2
         head, tail = max_characters - max_characters // 2, max_characters // 2
         shortened = [word if len(word) <= max_characters else word[:head] + word[len(word) - tail :] for word in words]
@@ -101,7 +101,7 @@ class Alphabet(PickledFields):
 
 
 def _code_points(text: str) -> npt.NDArray[np.uint32]:
-    """Return the code points of a text."""
+    """Return the code points of a text, shape (characters,) uint32."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
@@ -141,7 +141,7 @@ def cut_batches(characters: Int32Array) -> Iterator[tuple[Int64Array, Int32Array
     words
         Indices of a batch's words, shape (m,).
     characters
-        Their characters, as many as the longest word has, shape (m, n) int32.
+        Their numbers of `Alphabet.encode`, as many as the longest of them has, shape (m, n) int32.
     """
     lengths = np.count_nonzero(characters, axis=1)
     order = np.argsort(lengths, kind="stable")
@@ -151,10 +151,11 @@ def cut_batches(characters: Int32Array) -> Iterator[tuple[Int64Array, Int32Array
 
 
 def filter_windows(characters: Int32Array, width: int, n_numbers: int) -> Int32Array:
-    """Return the rows of a filter's table for each window of characters, shape (m, n + 1, width) int32.
+    """Return the rows of a filter's table for each window of m words, shape (m, n + 1, width) int32.
 
-    Row `position * n_numbers + number` is of a character at a position of the filter. Zeros follow the end. The last
-    window has zeros alone, so that 0 is among the values of each word, whatever the length of its batch.
+    `characters` are of shape (m, n), below `n_numbers`. A window is `width` characters from one of them on. Row
+    `position * n_numbers + number` is of a character at a position of the filter. Zeros follow the end. The last window
+    has zeros alone, so that 0 is among the values of each word, whatever the length of its batch.
     """
     padded = np.pad(characters, ((0, 0), (0, width)))
     numbers = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
@@ -163,7 +164,7 @@ def filter_windows(characters: Int32Array, width: int, n_numbers: int) -> Int32A
 
 
 def filter_widths(weights: Weights) -> list[int]:
-    """Return the widths of a network's filters, in the order of the linear layer."""
+    """Return the widths of a network's filters, ascending, in the order of the linear layer."""
     return sorted(int(name.removeprefix("filters_")) for name in weights if name.startswith("filters_"))
 
 
@@ -193,7 +194,7 @@ class Subwords:
         return len(self.weights["bias"])
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Return whether each of n words has a vector, shape (n,): all but the empty word."""
+        """Return whether each of n words has a vector, shape (n,) bool: all but the empty word."""
         return np.array([word != "" for word in words], bool)
 
     def vectors(self, words: Sequence[str]) -> Float32Array:

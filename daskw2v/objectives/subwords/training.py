@@ -83,7 +83,7 @@ def check_torch(device: str) -> None:
 
 
 def training_bytes(vector_size: int, n_words: int) -> int:
-    """Return the approximate bytes of memory that `gradients` takes for n_words of the largest length."""
+    """Return the approximate bytes of memory that `gradients` takes for a batch of n_words of the largest length."""
     shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size)
     n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
     values = n_words * (LENGTH + 1) * FILTERS
@@ -151,7 +151,7 @@ def gradients(weights: Weights, characters: Int32Array, row_gradients: Float32Ar
 
 
 def zero_moments(weights: Weights) -> AdamMoments:
-    """Return the moments of weights before the first step: zeros."""
+    """Return the moments of weights before the first step: zeros of the weights' shapes."""
     return AdamMoments(*({name: np.zeros_like(values) for name, values in weights.items()} for _ in range(2)))
 
 
@@ -200,6 +200,8 @@ def compute_vector_tensors(torch: ModuleType, weights: dict[str, Any], batch: In
 
 def import_torch() -> ModuleType:
     """Return the module of PyTorch, set to one thread and products of float32, without TF32 or bfloat16.
+
+    Raises a MissingExtraError if it is not installed.
 
     Several threads would sum in varying order, and each core has a task already. The settings are not restored, as
     other tasks of this process may be computing.

@@ -4,9 +4,9 @@ Each output partition has trees of its words alone: a path separates a center fr
 negative sampling separates it from words of its partition. So a path needs no row of another partition, and with 64
 trees it is about six nodes shorter than in one tree of all words.
 
-Neighbours with the same center are trained together, MAX_CONTEXTS at a time, as the contexts of a window are. These
-steps are trained in an order that takes neighbours apart: pairs are ordered by center, centers by count, and hundreds
-of paths in a row would turn the same way at a root.
+Neighbours with the same center, at most MAX_CONTEXTS, are a step. They are trained together, as the contexts of a
+window are. Steps are trained in an order that takes neighbours apart: pairs are ordered by center, centers by count,
+and hundreds of paths in a row would turn the same way at a root.
 """
 
 from functools import lru_cache
@@ -36,13 +36,13 @@ def train_bucket(pairs: Pairs, tables: Tables, alpha: float, links: UInt64Array)
     Parameters
     ----------
     pairs
-        Rows in the two partitions, shape (n,).
+        Rows in the two partitions, packed (`sampling.pairs`), shape (n,).
     tables
         The input rows of the contexts' partition, and the nodes of the centers' trees; without copies of rows.
     alpha
         Learning rate.
     links
-        `vocabulary.huffman.huffman_forest` of the centers' partition.
+        `objectives.tree.make_linked_trees` of the centers' partition, shape (2 * words,).
     """
     scratch = _make_scratch(get_ident(), tables.width, max(1, -(-int(links[-1]) // MAX_TARGETS)))
     return len(pairs), float(_train(pairs, tables, np.float32(alpha), links, scratch))
@@ -50,14 +50,17 @@ def train_bucket(pairs: Pairs, tables: Tables, alpha: float, links: UInt64Array)
 
 @lru_cache(maxsize=256)
 def _make_scratch(thread: int, width: int, groups: int) -> Scratch:
-    """Return the working memory of a thread, cached."""
+    """Return the working memory of a thread for paths of at most so many groups of MAX_TARGETS nodes, cached."""
     n, empty = groups * MAX_TARGETS, np.empty(0, np.float32)
     return make_scratch(Tables(empty, empty, width, HotRows(0, 0, 0, 1)), MAX_CONTEXTS // 2, RUN, groups, n, n)
 
 
 @kernel
 def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any:
-    """Train the pairs of a bucket step by step; return the summed loss."""
+    """Train the pairs of a bucket step by step, in the order of `find_stride`; return the summed loss.
+
+    Arguments as in `train_bucket`; `scratch` is the result of `_make_scratch`.
+    """
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
     addresses, work, half = table_addresses(tables), scratch_addresses(scratch), row_bits(pairs)
     rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
@@ -82,7 +85,7 @@ def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any
 
 @kernel
 def cut_steps(pairs: Any) -> Any:
-    """Return the bounds of the steps of a bucket, neighbours with one center, at most MAX_CONTEXTS, (n + 1,) int64."""
+    """Return the bounds of a bucket's n steps in its pairs, shape (n + 1,) int64."""
     half, bounds = row_bits(pairs), np.empty(len(pairs) + 1, np.int64)
     n, bounds[0] = 0, 0
     for i in range(1, len(pairs) + 1):
@@ -98,7 +101,10 @@ def cut_steps(pairs: Any) -> Any:
 
 @kernel
 def find_stride(n: Any) -> Any:
-    """Return the distance between consecutively trained steps of n, modulo n, with which each is trained once."""
+    """Return the distance between consecutively trained steps of n, modulo n, with which each is trained once.
+
+    Step i * stride % n is the i-th to be trained.
+    """
     stride = np.int64(n * 0.6180339887498949)
     while True:
         a, b = n, stride

@@ -31,7 +31,7 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class _PathScratch(NamedTuple):
-    """The memory of a warp: nodes of a path, their signs, gains; and of each lane: rows, their updates, sums."""
+    """The memory of a warp: nodes of a path, their signs, gains; of each lane: contexts, their updates, nodes, sums."""
 
     listed: Any
     signs: Any
@@ -43,14 +43,14 @@ class _PathScratch(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The pairs of a bucket, and the end of a step among them."""
+    """The packed pairs of a bucket, and the index behind a step's last pair."""
 
     pairs: Any
     stop: int
 
 
 def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64Array) -> None:
-    """Train the pairs of a bucket as `sg_hs.buckets.cpu.train_bucket` does.
+    """Train the pairs of a bucket as `sg_hs.buckets.cpu.train_bucket` does; wait until they are trained.
 
     The tables are on the GPU, and the loss is added to tables.totals[1].
     """
@@ -119,14 +119,14 @@ def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
 
 @device
 def _context_of(step: Any, batch: Any, item: Any) -> Any:
-    """Return the row of an item's context; -1 if the step has no such item."""
+    """Return the row of the context of pair batch + item; -1 if the step has no such pair."""
     index = batch + item
     return np.int32(unpack_context(at(step.pairs, index), row_bits(step.pairs))) if index < step.stop else np.int32(-1)
 
 
 @device
 def _sign_of(step: Any, batch: Any, item: Any, number: Any, scratch: Any) -> Any:
-    """Return the sign of listed node `number`; 0 if the step has no such item."""
+    """Return the sign of listed node `number`; 0 if the step has no pair batch + item."""
     return at(scratch.signs, number) if batch + item < step.stop else _NONE
 
 
@@ -138,7 +138,7 @@ def _make_batch_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
 
     @device
     def train_batch(tables: Any, step: Any, batch: Any, n_nodes: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
-        """Train BATCH contexts of a step against the nodes of its path."""
+        """Train the contexts of a step's pairs from `batch` on, at most BATCH, against the nodes of its path."""
         read(tables, step, batch, scratch, lane)
         loss = _NONE
         for first in range(0, n_nodes, size):

@@ -13,7 +13,10 @@ from daskw2v.vocabulary.partition import Partitions
 
 
 def word_paths(counts: Int64Array, n_trees: int) -> list[Goals]:
-    """Return the path of each word of a partition, in the nodes of its trees, which are numbered tree by tree."""
+    """Return the path of each word of a partition, nodes and signs; nodes are numbered tree by tree.
+
+    `counts` has the counts of the partition's words.
+    """
     paths, first, trees = dict[int, Goals](), 0, Partitions(len(counts), min(n_trees, len(counts)))
     for k in range(trees.n):
         words = trees.words(k)
@@ -35,7 +38,7 @@ def train_bucket(
 ) -> tuple[int, float]:
     """Train a bucket in place as `buckets.cpu.train_bucket` does, in tables of (rows, D) float64.
 
-    `paths` are the paths of the words of the centers' partition. `train_step` has the arguments of `train_targets`.
+    `paths` are the `word_paths` of the centers' partition. `train_step` has the arguments of `train_targets`.
     """
     contexts, centers = (rows.tolist() for rows in unpack(pairs))
     bounds = cut_steps(pairs).tolist()

@@ -3,8 +3,8 @@
 Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
 partition of the centers, and all dot products of a batch are computed before a row moves. Neighbours often have the
 same center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So
-the items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item of noise has a negative
-alone instead of its center.
+the items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item is a pair, or noise: it
+has a further negative in place of its center.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -33,13 +33,13 @@ from daskw2v.types import Float32Array, UInt64Array
 ALONE = HotRows(0, 0, 0, 1)  # no copies
 NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # makes the draws of noise differ from the draws of pairs
 ITEMS = 2 * BATCH  # of a batch; registers hold BATCH items at a time
-_DIFFERS = 2  # a batch whose signs differ from those of most batches; half: the signs in its memory differ
+_DIFFERS = 2  # flag of a batch whose signs differ from those of most batches; half of it: the signs in its memory do
 _LISTED = RUN // 2  # batches whose targets are listed at once
-SLICE = _LISTED - 1  # largest number of batches: the last one prefetches the rows listed behind it
+SLICE = _LISTED - 1  # largest number of batches of a slice: the last one prefetches the rows listed behind it
 
 
 class Items(NamedTuple):
-    """Pairs or noise, the number of negatives that each batch shares, and the key of the stream of draws."""
+    """Pairs or noise as packed pairs, the number of negatives that each batch shares, and the key of their draws."""
 
     pairs: Any
     shared: int
@@ -63,9 +63,9 @@ def train_bucket(
     Parameters
     ----------
     pairs
-        Rows in the two partitions, shape (n,).
+        Rows in the two partitions, packed (`sampling.pairs`), shape (n,).
     noise
-        Pairs that are trained with negatives only, shape (m,); the center of each may be in another partition.
+        Such pairs that are trained with negatives only, shape (m,); the center of each may be in another partition.
     source, output
         The input rows of the contexts' partition and the output rows of the centers', flat float32.
     width
@@ -76,9 +76,9 @@ def train_bucket(
         Number of negatives of a pair, which its batch shares, and of an item of noise, of which its batch shares all
         but one; 0 for none. A negative that is the center of an item does not count for it.
     words
-        `sampling.hierarchy.word_table` of the centers' partition.
+        `sampling.hierarchy.make_word_table` of the centers' partition: the alias table of its words.
     key
-        Stream of the bucket's draws.
+        Key of the stream of the bucket's draws.
     """
     shared = max(noise_negative - 1, 0)
     tables, scratch = Tables(source, output, width, ALONE), _make_scratch(get_ident(), width, max(negative, shared))
@@ -88,7 +88,7 @@ def train_bucket(
 
 
 def _make_registers(negative: int) -> Registers:
-    """Return the `Registers` of batches that share so many negatives."""
+    """Return the `Registers` of batches that share so many negatives, perhaps none."""
     return make_registers(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
 
 
@@ -100,7 +100,7 @@ def count_batches(n: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _make_scratch(thread: int, width: int, negative: int) -> Scratch:
-    """Return a thread's working memory, cached: to make it for each bucket would take as long as 700 pairs."""
+    """Return the working memory of a thread for batches that share at most so many negatives, cached."""
     groups, size = group_sizes(max(negative, 1), OWN)
     rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * len(EACH)
     empty = np.empty(0, np.float32)
@@ -111,11 +111,11 @@ def _make_scratch(thread: int, width: int, negative: int) -> Scratch:
 def _train(
     tables: Any, alpha: Any, words: Any, scratch: Any, pairs: Any, registers: Any, noise: Any, noise_registers: Any
 ) -> Any:
-    """Train slices of pairs and of noise in turn, in proportion; return the loss.
+    """Train slices, ranges of batches, of pairs and of noise in turn, in proportion; return the summed loss.
 
-    `pairs` and `noise` are `Items`, `registers` and `noise_registers` are their `Registers`. Without noise both are
-    None, and the code has no branches for it. `scratch.sizes` has a 1 for each batch whose signs in memory are not
-    those of most batches of the kind.
+    `pairs` and `noise` are `Items`, `registers` and `noise_registers` are their `Registers`. Without noise its
+    two are None, and the code has no branches for it. `words` is as in `train_bucket`. `scratch.sizes` has a 1 for each
+    batch of a slice whose signs in memory are not those of most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
     n_pairs, n_noise = count_batches(len(pairs.pairs)), 0
@@ -137,7 +137,10 @@ def _train(
 def _train_slice(
     items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any
 ) -> None:
-    """Train the batches first..last-1, at most SLICE; batch i has item i of each range."""
+    """Train the batches first..last-1, at most SLICE, of pairs if `positive`, or of noise.
+
+    Batch i has item i of each range.
+    """
     work, size, width = scratch_addresses(scratch), len(registers.tile), tables.width
     groups = max(items.shared + size - 1, 1) // max(size, 1)
     n_rows, n_signs = groups * size + 2 * ITEMS, groups * ITEMS * len(registers.each)
@@ -157,8 +160,8 @@ def _write_batches(
 ) -> None:  # fmt: skip
     """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise.
 
-    The rows of a batch are listed one after another: centers, contexts, and the negatives that it shares. Loops
-    of constant length with unsigned indices become vector code.
+    The `n_rows` rows of a batch are listed one after another: centers (of noise: the items' own negatives), contexts,
+    and shared negatives. Loops of constant length with unsigned indices become vector code.
     """
     pairs, source, output, row = items.pairs, tables.source, tables.output, 4 * tables.width
     rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, row_bits(items.pairs)
@@ -209,12 +212,16 @@ def _write_batches(
 
 
 @inline
-def _write_signs(rows: Any, shared: Any, n_items: Any, signs: Any, registers: Any) -> None:
-    """Write the signs of a batch of `n_items` items; a negative that is the center of an item has sign 0 for it."""
+def _write_signs(rows: Any, n_shared: Any, n_items: Any, signs: Any, registers: Any) -> None:
+    """Write the signs of a batch: 1 for an item's own center, -1 for each negative, 0 for items from `n_items` on.
+
+    A negative that is the center of an item has sign 0 for it. `rows` has addresses: of centers, of contexts and of
+    `n_shared` negatives. `signs` has the shape (groups, ITEMS * len(registers.each)).
+    """
     size, n_each = len(registers.tile), len(registers.each)
     signs[:] = 0.0
     for item in range(n_items):
-        for k in range(shared):
+        for k in range(n_shared):
             same = rows[item] == rows[2 * ITEMS + k]
             signs[k // size, item * n_each + k % size] = np.float32(0.0 if same else -1.0)
         signs[-1, (item + 1) * n_each - 1] = 1.0

@@ -36,7 +36,7 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class _BatchScratch(NamedTuple):
-    """A warp's targets, shared ones and one for each item, and gains; a lane's rows, their updates, and sums."""
+    """A warp's targets, shared ones and one for each item, and gains; a lane's contexts, updates, targets and sums."""
 
     listed: Any
     own: Any
@@ -56,7 +56,7 @@ def train_bucket(
     words: UInt64Array,
     key: np.uint64,
 ) -> None:
-    """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does.
+    """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does; wait until they are trained.
 
     The tables are on the GPU, and the loss is added to tables.totals[1].
     """
@@ -76,7 +76,10 @@ _count_batches = device(count_batches.py_func)  # number of draws of shared nega
 
 @device
 def _item_index(items: Any, batch: Any, item: Any) -> Any:
-    """Return the index of an item of a batch among all items; items of ITEMS ranges share negatives, as on the CPU."""
+    """Return the index of an item of a batch among all items; ITEMS items, one of each range, share negatives.
+
+    It may be behind the last item. `item` is 0..BATCH-1; _SHARING batches in a row make a batch of the CPU.
+    """
     return (batch % _SHARING * BATCH + item) * _count_batches(items.pairs.size) + batch // _SHARING
 
 
@@ -197,7 +200,7 @@ def _make_own_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
 
 
 def _make_batch_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
-    """Return the device function that trains a batch."""
+    """Return the device function that trains a batch of BATCH items; it returns the loss of the lane."""
     read = batches.make_context_reader(width, _context_of)
     add = batches.make_context_adder(width, adds_four, _context_of)
     train_shared = batches.make_listed_trainer(width, adds_four, _sign_of)

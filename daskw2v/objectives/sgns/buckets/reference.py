@@ -28,7 +28,7 @@ def train_bucket(
 ) -> tuple[int, float]:
     """Train a bucket in place like `buckets.cpu.train_bucket`, in tables of (rows, D) float64.
 
-    `train_batch` has the arguments of `train_rows`.
+    `train_batch` has the arguments of `objectives.reference.train_rows`.
     """
     batches = [-(-len(items) // ITEMS) for items in (pairs, noise)]
     n, loss = -(-max(batches) // SLICE), 0.0
@@ -50,5 +50,5 @@ def train_bucket(
 
 
 def _draw_negatives(words: UInt64Array, state: UInt64Array, numbers: Int64Array) -> Int64Array:
-    """Return the negatives of a batch, from its random state and the numbers of the draws, shape (n,)."""
+    """Return the rows of a batch's negatives, from its random state, shape (1,), and the draws' numbers, shape (n,)."""
     return pick_words(words, mix.py_func(state + WORD + (numbers.astype(np.uint64) + np.uint64(1)) * GOLDEN))
