@@ -123,7 +123,7 @@ def _has_worker(client: Client, task_resources: TaskResources) -> bool:
 
 
 def _as_options(task_resources: Mapping[str, int]) -> str:
-    """Return Dask resources as an option of `dask worker`, such as "--resources GPU=1"."""
+    """Return Dask resources as an option of `dask worker`, `--resources NAME=N,...`."""
     return f"--resources {','.join(f'{name}={n}' for name, n in task_resources.items())}"
 
 

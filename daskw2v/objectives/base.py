@@ -102,7 +102,7 @@ class DeviceTables(NamedTuple):
     totals
         Number of examples and summed loss, to be added to, shape (2,) float64.
     stream
-        The CUDA stream in which kernels are launched.
+        The stream of the device in which kernels are launched.
     """
 
     source: Any
