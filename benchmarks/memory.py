@@ -36,7 +36,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.pipeline import train_model
-from daskw2v.training.request import check_choices
+from daskw2v.training.preparation.request import check_choices
 from daskw2v.training.sizes import Workers, known_text
 from daskw2v.training.strategies import STRATEGIES
 from daskw2v.vocabulary.count import build_vocabulary

@@ -53,8 +53,8 @@ from daskw2v.training.averaging.round_schedule import AveragingRounds, Averaging
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import read_piece
 from daskw2v.training.pipeline import train
-from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.request import read_text
+from daskw2v.training.preparation.planned import PlannedRun, settled_params
+from daskw2v.training.preparation.request import read_text
 from daskw2v.training.start.blocks import TableBlock, cut_tables
 from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 from daskw2v.types import Float32Array

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from daskw2v.training.columns.settings import Columns
     from daskw2v.training.devices.settings import CPU, Cuda
     from daskw2v.training.pipeline import items, train, walks
-    from daskw2v.training.plan import Plan
-    from daskw2v.training.planning import estimate, plan
+    from daskw2v.training.preparation.before_reading import estimate, plan
+    from daskw2v.training.preparation.plan import Plan
     from daskw2v.training.rotation.settings import Rotation
     from daskw2v.training.start.base_settings import BaseModel, BaseVectors
     from daskw2v.training.warm_up import warm_up
@@ -153,8 +153,8 @@ _NAMES = {  # public names, by the modules that have them
     "training.columns.settings": "Columns",
     "training.devices.settings": "CPU Cuda",
     "training.pipeline": "items train walks",
-    "training.plan": "Plan",
-    "training.planning": "estimate plan",
+    "training.preparation.plan": "Plan",
+    "training.preparation.before_reading": "estimate plan",
     "training.rotation.settings": "Rotation",
     "training.start.base_settings": "BaseModel BaseVectors",
     "training.warm_up": "warm_up",

@@ -163,7 +163,7 @@ NAMING_GPUS = {  # why others name them
     "objectives/subwords/training.py": "PyTorch's builds",
     "training/estimates/check.py": "messages about its memory",
     "training/estimates/memory.py": "the column of an estimate, which is published as `gpu`",
-    "training/plan.py": "the same",
+    "training/preparation/plan.py": "the same",
 }
 
 

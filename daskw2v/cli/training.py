@@ -31,8 +31,8 @@ from daskw2v.safe_text import escaped
 from daskw2v.sequences.settings import EdgeList, Sessions, Walks
 from daskw2v.sequences.sources import Events, Graph
 from daskw2v.training.pipeline import train
-from daskw2v.training.plan import automatic_choice
-from daskw2v.training.planning import estimate, plan
+from daskw2v.training.preparation.before_reading import estimate, plan
+from daskw2v.training.preparation.plan import automatic_choice
 from daskw2v.training.warm_up import warm_up
 
 # Function from the context, the names of files and the TOML file to inputs and settings

@@ -23,7 +23,7 @@ from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
 from daskw2v.training.pipeline import train
-from daskw2v.training.request import split_keywords, unknown_keyword
+from daskw2v.training.preparation.request import split_keywords, unknown_keyword
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array
 

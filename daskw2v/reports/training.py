@@ -14,7 +14,7 @@ from daskw2v.errors import counted
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.reports.text import duration, fixed, number, plain, size
-from daskw2v.training.plan import automatic_choice
+from daskw2v.training.preparation.plan import automatic_choice
 from daskw2v.training.strategies import STRATEGIES
 
 

@@ -13,7 +13,7 @@ from daskw2v.sequences import parts as sessions
 from daskw2v.sequences import walks
 from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.repair import LAYOUTS
+from daskw2v.training.preparation.repair import LAYOUTS
 from daskw2v.vocabulary import count
 
 _SUFFIX = ".uses.json"

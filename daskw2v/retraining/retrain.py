@@ -52,10 +52,10 @@ from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import choose_strategy, find_choice, with_recorded_choice
-from daskw2v.training.planned import PlannedRun, run_folder, settled_params
-from daskw2v.training.repair import repair_and_retry
-from daskw2v.training.request import Request, open_cluster, read_text
+from daskw2v.training.preparation.choice import choose_strategy, find_choice, with_recorded_choice
+from daskw2v.training.preparation.planned import PlannedRun, run_folder, settled_params
+from daskw2v.training.preparation.repair import repair_and_retry
+from daskw2v.training.preparation.request import Request, open_cluster, read_text
 from daskw2v.training.start.base_settings import get_frozen_words
 from daskw2v.training.start.named_tables import without_contents
 from daskw2v.training.version import finish_version, write_version

@@ -39,12 +39,19 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
-from daskw2v.training.plan import Plan
-from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.repair import repair_and_retry
-from daskw2v.training.request import Request, check_choices, make_callbacks, open_cluster, read_text, with_contents
+from daskw2v.training.preparation.choice import choose_strategy, find_choice
+from daskw2v.training.preparation.plan import Plan
+from daskw2v.training.preparation.planned import PlannedRun, settled_params
+from daskw2v.training.preparation.repair import repair_and_retry
+from daskw2v.training.preparation.request import (
+    Request,
+    check_choices,
+    make_callbacks,
+    open_cluster,
+    read_text,
+    with_contents,
+)
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
 from daskw2v.training.version import check_losses, write_version

@@ -10,7 +10,7 @@ from daskw2v.training.rotation.settings import Rotation
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(TrainingChoice):
-    """The strategy is chosen when the text is known (`training.choice`)."""
+    """The strategy is chosen when the text is known (`training.preparation.choice`)."""
 
     name, axis, is_open = "auto", "strategy", True
 

@@ -24,8 +24,8 @@ from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
-from daskw2v.training.plan import plan_run
-from daskw2v.training.planned import PlannedRun
+from daskw2v.training.preparation.plan import plan_run
+from daskw2v.training.preparation.planned import PlannedRun
 from daskw2v.training.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.start.base_settings import get_anchor, get_frozen_words
 from daskw2v.training.start.blocks import declare_like, rewrite

@@ -21,7 +21,7 @@ from daskw2v.progress import silent
 from daskw2v.store.storage import Store
 from daskw2v.training.compile_ahead import mark_file
 from daskw2v.training.pipeline import train
-from daskw2v.training.request import read_text
+from daskw2v.training.preparation.request import read_text
 from daskw2v.training.strategies import STRATEGIES, check_strategy
 
 _TEXT = "".join(" ".join(f"w{(i * k) % 23}" for k in range(1, 12)) + "\n" for i in range(200))

@@ -23,8 +23,8 @@ from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.shards.layout import corpus_identity
-from daskw2v.training.planned import run_identity, settled_params
-from daskw2v.training.request import apply_keywords
+from daskw2v.training.preparation.planned import run_identity, settled_params
+from daskw2v.training.preparation.request import apply_keywords
 
 TEXT, WORDS = SimpleNamespace(identity="text"), SimpleNamespace(identity="words")
 SOURCES = [Source("file:///a.txt", 10, "1", "text", None)]

@@ -15,7 +15,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.sampling.context_matrix import sampling_rules
 from daskw2v.shards.encode import encoding_signature
 from daskw2v.shards.layout import corpus_identity
-from daskw2v.training.planned import run_identity, settled_params
+from daskw2v.training.preparation.planned import run_identity, settled_params
 
 SOURCES = [Source("file:///a.txt", 10, "1", "text", None)]
 TEXT = SimpleNamespace(identity="text")

@@ -18,7 +18,7 @@ from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import DEVICES
-from daskw2v.training.request import check_choices
+from daskw2v.training.preparation.request import check_choices
 from daskw2v.training.strategies import STRATEGIES
 from tests.support.options import reads_field
 

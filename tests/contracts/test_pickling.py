@@ -36,7 +36,7 @@ from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.training.devices.settings import DEVICES
-from daskw2v.training.plan import alternatives, plan_memory
+from daskw2v.training.preparation.plan import alternatives, plan_memory
 from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategy_choices import STRATEGIES
 from daskw2v.vocabulary.ids import StableIds

@@ -11,7 +11,7 @@ from daskw2v.corpus.formats import FORMATS, check_formats
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.training.request import check_choices
+from daskw2v.training.preparation.request import check_choices
 from daskw2v.training.sizes import guess_text
 from tests.support.reading import read
 

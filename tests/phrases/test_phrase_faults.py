@@ -15,7 +15,7 @@ from daskw2v.errors import DamageError
 from daskw2v.phrases import bigrams, build, tasks
 from daskw2v.stages import Store, build_corpus, build_phrases
 from daskw2v.store.arrays import read_array
-from daskw2v.training.repair import repair
+from daskw2v.training.preparation.repair import repair
 
 PARAMS = Params(
     phrases=2, phrase_min_count=3, phrase_threshold=0.5, vector_size=4, min_count=1, epochs=1, sample=1.0, window=2

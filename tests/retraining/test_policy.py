@@ -3,7 +3,7 @@
 import pytest
 
 from daskw2v import Params, Policy
-from daskw2v.training.planned import settled_params
+from daskw2v.training.preparation.planned import settled_params
 from daskw2v.training.watch.stopping_settings import get_monitor
 
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}

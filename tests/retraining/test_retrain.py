@@ -16,7 +16,7 @@ from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
-from daskw2v.training import choice
+from daskw2v.training.preparation import choice
 from tests.support.days import write_day
 
 gates_module = importlib.import_module("daskw2v.retraining.gates")

@@ -17,7 +17,7 @@ from daskw2v.progress import silent
 from daskw2v.shards import encode
 from daskw2v.stages import build_corpus
 from daskw2v.store.storage import Store
-from daskw2v.training import request
+from daskw2v.training.preparation import request
 
 PARAMS = Params(vector_size=5, min_count=1, epochs=1, sample=1.0)
 ONE_THREAD = Resources(threads=1)

@@ -12,10 +12,10 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.stages import Store
-from daskw2v.training import choice
-from daskw2v.training.choice import choose, list_candidates
 from daskw2v.training.estimates.seconds import find_constants, forecast
-from daskw2v.training.planning import parse_rate
+from daskw2v.training.preparation import choice
+from daskw2v.training.preparation.before_reading import parse_rate
+from daskw2v.training.preparation.choice import choose, list_candidates
 from daskw2v.training.sizes import Text, Workers, guess_text
 from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke

@@ -14,7 +14,7 @@ import daskw2v
 from daskw2v import Params, Resources, Walks
 from daskw2v.cluster.connecting import refuse_remote_workers
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
-from daskw2v.training.request import apply_keywords
+from daskw2v.training.preparation.request import apply_keywords
 from tests.support.refusals import refusal
 
 SMALL = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}

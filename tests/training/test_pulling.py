@@ -11,8 +11,8 @@ from daskw2v.stages import Store
 from daskw2v.training.averaging import averaging, pulling
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.work import pulled_share
-from daskw2v.training.planned import PlannedRun
-from daskw2v.training.request import read_text
+from daskw2v.training.preparation.planned import PlannedRun
+from daskw2v.training.preparation.request import read_text
 from daskw2v.training.sizes import estimate_load
 from daskw2v.training.start import blocks
 from daskw2v.training.start.blocks import TableBlock

@@ -11,7 +11,7 @@ from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import _check_blocks, repair, repair_and_retry
+from daskw2v.training.preparation.repair import _check_blocks, repair, repair_and_retry
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 

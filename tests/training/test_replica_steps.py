@@ -31,8 +31,8 @@ from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.devices.settings import CPU
-from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.request import read_text
+from daskw2v.training.preparation.planned import PlannedRun, settled_params
+from daskw2v.training.preparation.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
 from daskw2v.training.start import blocks
 from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows

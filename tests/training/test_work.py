@@ -7,10 +7,10 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.choice import make_candidate
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, find_constants, forecast
 from daskw2v.training.loop.work import Moment, Phase, Work
+from daskw2v.training.preparation.choice import make_candidate
 from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategies import STRATEGIES
 

@@ -33,7 +33,7 @@ class PlannedRun:
     store
         The work directory.
     params
-        Settings that change the vectors; the strategy is named, or "auto" until `training.choice` names it.
+        Settings that change the vectors; the strategy is named, or "auto" until `training.preparation.choice` names it.
     resources
         Settings that do not change the vectors.
     callbacks

@@ -25,11 +25,11 @@ from daskw2v.progress import Listener, Watching
 from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import find_choice, find_machines
 from daskw2v.training.estimates.check import local_workers
-from daskw2v.training.plan import Plan, alternatives, plan_memory
-from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.request import Request, with_table_contents
+from daskw2v.training.preparation.choice import find_choice, find_machines
+from daskw2v.training.preparation.plan import Plan, alternatives, plan_memory
+from daskw2v.training.preparation.planned import PlannedRun, settled_params
+from daskw2v.training.preparation.request import Request, with_table_contents
 from daskw2v.training.sizes import Workers, guess_text
 from daskw2v.vocabulary.count import find_vocabulary
 

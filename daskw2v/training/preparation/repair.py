@@ -28,8 +28,8 @@ from daskw2v.store.lease import hold_run
 from daskw2v.store.stage import Layout, remove_damaged
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
-from daskw2v.training import choice
 from daskw2v.training.loop import checkpoint
+from daskw2v.training.preparation import choice
 from daskw2v.training.start import base_vectors
 from daskw2v.vocabulary import count
 

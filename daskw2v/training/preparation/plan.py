@@ -13,10 +13,10 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, counted
-from daskw2v.training.choice import Candidate, choose, find_machines, list_candidates, make_candidate
 from daskw2v.training.estimates.memory import Estimate, estimate
 from daskw2v.training.estimates.seconds import TERMS
-from daskw2v.training.planned import PlannedRun
+from daskw2v.training.preparation.choice import Candidate, choose, find_machines, list_candidates, make_candidate
+from daskw2v.training.preparation.planned import PlannedRun
 from daskw2v.training.sizes import Text, Workers
 
 

@@ -26,7 +26,7 @@ from daskw2v.training.devices import find_device_trainers
 from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import Forecast, find_constants, forecast
-from daskw2v.training.planned import PlannedRun, run_folder
+from daskw2v.training.preparation.planned import PlannedRun, run_folder
 from daskw2v.training.sizes import Text, Workers, known_text
 from daskw2v.training.strategies import find_strategy, make_work, with_usable_strategies
 

@@ -29,8 +29,8 @@ from daskw2v.store.urls import Location, as_url
 from daskw2v.training.axes import check_plug_ins
 from daskw2v.training.devices import check_device, check_workers, find_device
 from daskw2v.training.estimates.check import check_encoding
-from daskw2v.training.plan import Plan
-from daskw2v.training.repair import check_folders
+from daskw2v.training.preparation.plan import Plan
+from daskw2v.training.preparation.repair import check_folders
 from daskw2v.training.start.base_vectors import with_base_vectors
 from daskw2v.training.start.features import with_feature_table
 from daskw2v.training.start.initial_rows import check_base
