@@ -35,7 +35,10 @@ def _strings(source: bytes) -> Iterator[str]:
 
 
 def _comments(source: bytes) -> Iterator[str]:
-    """Yield each run of comment lines of Python source as one text."""
+    """Yield each run of lines that begin with # as one text, without the #, with the line breaks between the lines.
+
+    Lines of strings count, too; a last line without a line break does not. No source is refused.
+    """
     for run in re.findall(r"(?:^[ \t]*#.*\n)+", source.decode("utf-8", "replace"), re.MULTILINE):
         yield "\n".join(_COMMENT.findall(run))
 

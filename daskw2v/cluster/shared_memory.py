@@ -231,9 +231,9 @@ def _closing_on_error(file: int) -> Iterator[None]:
 
 
 def _write(content: Any) -> tuple[int, Region]:
-    """Write content into a new memfd, which cannot be written afterwards; return its file descriptor and its address.
+    """Write bytes, or a view of bytes, into a new memfd, which cannot be written afterwards.
 
-    Raises as `_create` does.
+    Return its file descriptor, which the caller closes, and its address. Raises as `_create` does.
     """
     file, region = _create(len(content))
     with _closing_on_error(file):

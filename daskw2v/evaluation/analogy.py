@@ -226,8 +226,9 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
           category.
         - `a b/c/d`: a pair, as in BATS: b, c and d are all correct for a.
 
-        Tabs or spaces separate fields; blank lines and comments (#) are skipped. In a file with categories named
-        gram..., as Google's, these are the group "syntactic" and the others the group "semantic".
+        Tabs or spaces separate fields; blank lines and comments (#) are skipped. Categories in a subfolder are of a
+        group named as the innermost one, as in BATS. In another file with categories named gram..., as Google's, these
+        are the group "syntactic" and the others the group "semantic".
     storage_options
         Options for fsspec.
 

@@ -71,7 +71,7 @@ class ShardReader:
         return layout.read_starts(self._work, self._shards[number])
 
     def words(self, number: int) -> WordList:
-        """Return the word of each code of a shard."""
+        """Return the words of shard `number`, in the order of its dictionary, with the index of each code's word."""
         path, n_types = self._shards[number].path, self._shards[number].n_types
         data, offsets, _ = layout.read_words(self._work, path, 0, n_types)
         return WordList(data, offsets, layout.read_word_indices(self._work, path).astype(np.int64))

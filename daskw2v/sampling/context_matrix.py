@@ -430,7 +430,10 @@ def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int])
 
 @lru_cache(maxsize=8)
 def _open_contexts(group: Store) -> StoredArray:
-    """Return the array of contexts of a matrix, opened. It is cached, as its files never change."""
+    """Return the array of a matrix's contexts, a row for each word, shape (V, l) int32, opened.
+
+    It is cached, as its files never change.
+    """
     return open_array(group.open_group(), "contexts")
 
 

@@ -195,7 +195,10 @@ class SegmentReader:
         return self._open_stored(span.chunk.path)[2]
 
     def starts(self, span: Span) -> Int64Array:
-        """Return the indices in a span's shard of the tokens at which sentences start, ascending, int64."""
+        """Return the index in the shard of each token at which a sentence starts, of a span's whole shard, ascending.
+
+        The type is int64. Starts outside the span are among them.
+        """
         return self._open_shard(span.shard).starts
 
     def _read_range(self, low: int, high: int, keep: UInt64Array, key: np.uint64) -> Segment:

@@ -148,9 +148,10 @@ def _replace_largest(heap: Any, entry: Any) -> None:
 
 @kernel
 def _keep_smallest(entries: Any, edges: Any, words: Any, size: Any) -> Any:
-    """Move the `size` smallest entries of each word to the front, without gaps; return the number of entries kept.
+    """Move the `size` smallest entries of each word to the front of `entries`, word after word; return how many.
 
-    `edges` are the bounds of each word's entries, shape (words + 1,); `words` are the words that have any.
+    `edges` are the bounds of each word's entries, shape (words + 1,); `words` are the words that have any, ascending.
+    A word's entries are in no order afterwards.
     """
     end = 0
     for word in words:

@@ -322,7 +322,10 @@ class _Writer:
 
 
 def _add_carried(frame: Any, part: EventPart) -> Any:
-    """Return a Dask dataframe of events with the events added that an earlier part carries over."""
+    """Return the events of a Dask dataframe and those that the part before it, `part`, carries over; lazy.
+
+    It is `frame` itself if `part` carries none over.
+    """
     frames, names = needed("dask.dataframe", EXTRA), [file.name for file in part.files_with_role(CARRIED)]
     if not names:
         return frame

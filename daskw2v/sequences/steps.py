@@ -451,10 +451,11 @@ def _is_asking(walker: Any) -> Any:
 
 @exact
 def _next_node(part: Partition, brought: BroughtRows, rule: StepRule, walker: Int32Array, walk_key: np.uint64) -> int:
-    """Return the next node of a walker that is at its current node, or _LEAVES or _UNDECIDED.
+    """Return the next node of a walker that is at its current node, or _LEAVES or _UNDECIDED; change the walker.
 
-    It is _LEAVES if the current node is in another partition or has no edges, _UNDECIDED if the walker has to ask for
-    candidates at its previous node.
+    It is _LEAVES if the current node is in another partition, or has no edges: then the walk ends, and walker[NODE] is
+    -1. It is _UNDECIDED if the walker has to ask for candidates at its previous node, which is in another partition:
+    then its state, tries and candidates are set. The caller moves the walker to a node that is returned.
     """
     if not _has_node(part, walker[NODE]):
         return _LEAVES

@@ -100,8 +100,10 @@ def _look_up(
 
     Parameters
     ----------
-    begins, ends, digests
-        Bounds and digests of the words.
+    begins, ends
+        Bounds of the n words in the text, shape (n,).
+    digests
+        Heads, tails and hashes of the words, as `_digest` fills them in, shape (n,) uint64 each.
     codes
         Filled with the code of each word that is found; the word's count in the table grows by 1. Others are undefined.
     missed

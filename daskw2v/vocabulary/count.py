@@ -315,7 +315,15 @@ def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
 
 
 def _from_manifest(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
-    """Return the vocabulary that a manifest describes; another manifest raises StoreError."""
+    """Return the vocabulary that a manifest describes, with this key, its folder's name, and this identity.
+
+    Neither is compared with the manifest.
+
+    Raises
+    ------
+    StoreError
+        If a field of the manifest is missing, unknown, of another type or out of range.
+    """
     values = {name: value for name, value in manifest.items() if name != "format_version"}
     url = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
     return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)

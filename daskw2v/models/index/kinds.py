@@ -273,7 +273,11 @@ class Int8Index(Table):
         map_ranges(write, len(units), threads)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to each of n unit vectors, as many as `_rank` keeps."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors, shape (n, D).
+
+        Each vector has 4 `topn` candidates, at least the index's effort, and at most all words. The bound of a vector
+        is an upper bound of its cosines with all other words; -inf if all words are candidates.
+        """
         queries, scales, errors = quantize_queries(units)
         bounds = import_module("daskw2v.kernels.search").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order

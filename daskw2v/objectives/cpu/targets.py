@@ -59,7 +59,7 @@ def target_scratch(params: Params, tables: Tables, n_windows: int) -> Scratch:
 
 
 def make_shared_tile(params: Params) -> tuple[int, ...]:
-    """Return a tuple as long as a group of a batch of windows has negatives."""
+    """Return a tuple as long as a group of a batch of windows has negatives; as `make_tile`, for loops to unroll."""
     return (0,) * _batch_groups(params)[1]
 
 

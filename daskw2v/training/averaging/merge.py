@@ -60,7 +60,13 @@ class Delta(NamedTuple):
         return 1
 
     def slice_rows(self, rows: slice) -> "SummedChanges":
-        """Return the changes of a slice of the block's rows, in a new array; 0 for rows that are not in `rows`."""
+        """Return the changes of a slice of the block's rows, in a new array with a row for each; 0 if it is unchanged.
+
+        Parameters
+        ----------
+        rows
+            Slice of indices in the block, with start and stop.
+        """
         if self.rows is None:
             return SummedChanges(from_bfloat16(self.bits[rows]), 1)
         first, last = np.searchsorted(self.rows, (rows.start, rows.stop))

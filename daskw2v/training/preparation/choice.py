@@ -132,7 +132,10 @@ def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> Plan
 
 
 def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
-    """Return a run with its strategy, which its Params name or was chosen before; None if it is to be chosen."""
+    """Return a run with its strategy, which its Params name or which was chosen before; None if it is to be chosen.
+
+    An earlier choice, which is sent to the listener, counts only while a version or the folder of its run exists.
+    """
     if not run.params.strategy.is_open:
         return run
     record = _record_folder(run).read_manifest()

@@ -189,9 +189,10 @@ class RotationRun:
             yield RoundReport(progress, alpha, step.totals, self._rows(step), words, facts, step.seconds)
 
     def _rows(self, step: TrainedStep) -> ModelRows | None:
-        """Return both tables after a step, in parts that one worker may join if the cluster's memory holds the model.
+        """Return both tables after a step, or after its pass where one task trains all of it, in parts.
 
-        Return None where the step has no rows.
+        Functions with the parts pick rows of them; another one joins them on a worker, and is None if the cluster's
+        memory does not hold the model. Return None for a step of a pass whose task trains later passes, too.
         """
         if step.input is None or step.output is None:
             return None
