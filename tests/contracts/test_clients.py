@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 import inspect
 import logging
 from importlib import import_module
@@ -286,6 +287,7 @@ def futures_of(client):
 def state(client):
     """What a call might change of its client's cluster, of Dask and of this process."""
     workers, scheduler = client.cluster.workers, client.cluster.scheduler
+    gc.collect()  # processes of other tests' clusters, whose handlers go with them
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
     # Only those that are set up: threads of other tests import what makes them
     levels = {logger.name: (logger.level, logger.filters[:], logger.handlers[:]) for logger in loggers}
