@@ -165,9 +165,9 @@ def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):
 @pytest.mark.parametrize("n", [2, 4])
 def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client, tmp_path, monkeypatch, lists_in, n):
     """With as many partitions they go on; a cluster of another size has others."""
-    walks, moved, move = Walks(number=2, length=6, p=0.5, q=2), [], rounds._step_walkers
+    walks, moved, move = Walks(number=2, length=6, p=0.5, q=2), [], rounds._step_part
     monkeypatch.setattr(
-        rounds, "_step_walkers", lambda *args: moved.append(args[-1].url.rpartition("/")[0]) or move(*args)
+        rounds, "_step_part", lambda *args: moved.append(args[-1].url.rpartition("/")[0]) or move(*args)
     )
 
     def stop(progress):
