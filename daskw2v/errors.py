@@ -294,5 +294,5 @@ class MissingExtraError(Daskw2vError, ImportError):
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number and a noun, given in singular, whose plural ends with s: "1 file", "2,000 files"."""
+    """Return a number and a singular noun, with an s added for the plural: "1 file", "2,000 files"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -25,9 +25,9 @@ TABLES = (EVENTS, GRAPH, WALKS)
 
 
 def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the values in a TOML file by name, not checked; empty for None.
+    """Return the values in a TOML file by name, unchecked; empty if `path` is None.
 
-    Names are those of settings of `Params` and `Resources`, and the names `more` that a command reads.
+    Valid names are the settings of `Params` and `Resources`, and `more`: further names that a command reads.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> 
     Parameters
     ----------
     names
-        Names of files, which are the inputs if they are text.
+        Names of files. They are returned unchanged if the files are text.
     config, path
         The values of the TOML file, and its path, for errors.
 
@@ -116,16 +116,17 @@ def read_table(
 
 
 def make_settings(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
-    """Return settings of a class: the values that its names have in `values`, and else those of the object `defaults`.
+    """Return an object of a class of settings, with its fields from `values`, and other fields from `defaults`.
 
-    Other names are ignored; None stands for the class's defaults. Raises as the class does.
+    Names in `values` that are no fields are ignored. If `defaults` is None, the class's defaults apply. Raises as the
+    class does.
     """
     fields = {name: values[name] for name in cls.names() if name in values}
     return cls(**fields) if defaults is None else defaults.replace(**fields)
 
 
 def _suggest(names: Sequence[str]) -> list[str]:
-    """Return a sentence for each unknown name that `suggest` knows a remedy for."""
+    """Return a sentence for each unknown name for which `suggest` has a remedy."""
     known = {cls.__name__: cls.names() for cls in (Params, Resources)}
     suggestions = {name: suggest(name, known, lambda _, field: field) for name in names}
     return [f"For {name}: {text}" for name, text in suggestions.items() if text is not None]

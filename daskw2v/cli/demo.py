@@ -35,16 +35,16 @@ def _strings(source: bytes) -> Iterator[str]:
 
 
 def _comments(source: bytes) -> Iterator[str]:
-    """Yield each run of lines that begin with # as one text, without the #, with the line breaks between the lines.
+    """Yield each run of lines that begin with # as one text, without the #, but with the line breaks between lines.
 
-    Lines of strings count, too; a last line without a line break does not. No source is refused.
+    Lines inside strings count as well. A last line without a line break is skipped. Invalid UTF-8 is replaced.
     """
     for run in re.findall(r"(?:^[ \t]*#.*\n)+", source.decode("utf-8", "replace"), re.MULTILINE):
         yield "\n".join(_COMMENT.findall(run))
 
 
 def normalize(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each sentence of four words or more once, in lower case, its words of a-z separated by spaces."""
+    """Yield each distinct sentence of four or more words, in lower case: words of a-z, separated by spaces."""
     written: set[str] = set()
     for text in texts:
         for sentence in _BREAK.split(text.lower()):
@@ -56,7 +56,7 @@ def normalize(texts: Iterable[str]) -> Iterator[str]:
 
 
 def write_text(folder: Path, library: Path | None = None) -> list[Path]:
-    """Write the prose of the standard library as plain text, one sentence on each line; return the paths of two files.
+    """Write the prose of the standard library to two text files, one sentence on each line; return their paths.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def _set_options(function: CommandFunction) -> CommandFunction:
 
 
 def _evaluate(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str, Any]) -> Evaluation:
-    """Return the evaluation of vectors on sets, whose URLs are `sets` by kind."""
+    """Return the evaluation of vectors on sets; `sets` has their URLs by kind."""
     return evaluate(vectors, **sets, storage_options=storage_options)
 
 

@@ -26,7 +26,7 @@ FAILED, INTERRUPTED = 2, 130
 def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Run a block; print an error as one sentence and exit: with 2 after a Daskw2vError or OSError, 130 after Ctrl-C.
 
-    Errors of usage are raised without secrets, and all other errors, also of broken pipes, as they are.
+    Errors of usage are raised with secrets masked. All other errors, including BrokenPipeError, are raised unchanged.
 
     Parameters
     ----------

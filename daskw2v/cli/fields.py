@@ -69,9 +69,9 @@ def _sentence(text: str) -> str:
 
 
 def _find_readers(known: KnownSetting) -> tuple[str, ...]:
-    """Return the names of the values of axes, and of the keys of groups, that a field is read with.
+    """Return the names of the values of axes, and of the keys of groups, for which a field is read.
 
-    The result is empty if it is always read. Kinds of input are left out, as a command takes one kind.
+    The result is empty if the field is always read. Kinds of input are left out, as a command takes one kind.
     """
     f = known.field
     axes = [axis for axis in _READERS if axis in f.metadata["honoured_by"]]
@@ -147,7 +147,7 @@ def setting_options(
 def _fields_read_by(name: str) -> Iterator[str]:
     """Yield the names of fields that the objective, strategy, device or format of this name reads and others do not.
 
-    There are none for the names of keys.
+    A name of a key yields nothing.
     """
     for value in (registry.find(name) for registry in _READERS.values() if name in registry.names()):
         yield from value.honours

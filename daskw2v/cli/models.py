@@ -107,7 +107,10 @@ def info(model: str, storage_options: dict[str, Any]) -> Output:
 
 
 def make_groups(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
-    """Yield the title of each group of a model's facts, and its rows of names and texts; empty groups are left out."""
+    """Yield the title and the rows of each group of a model's facts; a row is a name and a text.
+
+    Empty groups are left out.
+    """
     size = f"{len(vectors):,} words x {vectors.vector_size}"
     single = {name: value for name, value in vectors.metadata.items() if not isinstance(value, Mapping | list)}
     yield "model", [("url", str(vectors.url)), ("size", size), *_leaves(single)]
@@ -117,7 +120,7 @@ def make_groups(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
 
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a row for each heading of Params: the heading, and the names and values that are not None, as one text."""
+    """Yield a row for each heading of Params: the heading, and one text of names and values; None is left out."""
     headings = {known.field.name: heading for heading, group in group_by_heading(Params).items() for known in group}
     set_names = [name for name, value in values.items() if value is not None]
     for heading in dict.fromkeys(headings.get(name, "others") for name in set_names):
@@ -128,8 +131,8 @@ def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each leaf of nested mappings; None and empty lists are left out.
 
-    A name is the keys on the way to it, joined by spaces. A list of mappings has a leaf for each, unnamed after the
-    first; another list is one leaf, and so is a list of more than `_MAX_ENTRIES`, whose entries are only counted.
+    A leaf's name is its path of keys, joined by spaces. A list of mappings has one leaf per mapping, of which only the
+    first is named. Any other list is one leaf. A list of more than `_MAX_ENTRIES` entries is one leaf with its length.
     """
     for key, value in values.items():
         name = " ".join(part for part in (prefix, key.replace("_", " ")) if part)

@@ -19,7 +19,7 @@ _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares 
 
 
 def decorated(function: Callable[..., Any], *decorators: Decorator) -> Callable[..., Any]:
-    """Return what decorators make of a function: the last one is applied first, as if they stood above it."""
+    """Apply decorators to a function, the last one first, as if they stood above it; return the result."""
     return reduce(lambda inner, decorator: decorator(inner), reversed(decorators), function)
 
 
@@ -100,9 +100,9 @@ class Command(click.Command):
 
 
 def _reader_rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
-    """Yield rows of a help text of `width` characters: a reader's name, "" after its first row, and a line of options.
+    """Yield rows of a help text of `width` characters: the name of a reader, and a line of its options.
 
-    click would break names of options at hyphens.
+    After a reader's first row, the name is "". Lines are wrapped here, as click would break options at hyphens.
     """
     width -= max(map(len, readers)) + 6  # indentation, and the space between columns
     for name, options in readers.items():
@@ -148,9 +148,10 @@ def help_for_option(
     Parameters
     ----------
     names
-        Names that `--help-for` takes besides `ALL`: of values, such as objectives, and of keys.
+        Names of values, such as objectives, and of keys, that `--help-for` takes besides `ALL`.
     read_by
-        Function from such a name to the names of fields that the value reads and others do not, besides `readers`.
+        Function from such a name to names of fields whose options are shown in addition to options that have the name
+        in their `readers`.
     """
 
     def show(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -175,7 +176,7 @@ def wants_traceback(ctx: click.Context) -> bool:
 
 
 def _parse_pair(pair: str) -> tuple[str, Any]:
-    """Return key and value of an argument KEY=VALUE, the value from JSON or else as text; raises BadParameter."""
+    """Return key and value of KEY=VALUE, the value parsed as JSON or else as text, or raise a BadParameter."""
     key, separator, value = pair.partition("=")
     if not (key and separator):
         raise click.BadParameter("it is not KEY=VALUE.")  # not shown, as it may be a secret

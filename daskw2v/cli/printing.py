@@ -61,9 +61,9 @@ def print_lines(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, with the names of `columns` as a header unless all are ""; `rows` have as many texts each.
+    """Print a table of texts, with `columns` as the header unless all of them are "".
 
-    Where a terminal is too narrow, the widest column is folded.
+    Each row has one text per column. Where a terminal is too narrow, the widest column is folded.
     """
     lines = [tuple(map(escaped, cells)) for cells in (*([columns] if any(columns) else []), *rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
@@ -115,7 +115,7 @@ def print_json(values: Mapping[str, Any]) -> None:
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
     """Yield the names and texts of the leaves of nested mappings: {"a": {"b": 1}} gives ("a.b", "1").
 
-    A list is a leaf; a longer one than `_MAX_ENTRIES` is only counted.
+    A list is one leaf. The text of a list of more than `_MAX_ENTRIES` entries is their number.
     """
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -99,7 +99,7 @@ def main() -> None:
 def run() -> None:
     """Run the command line as a program, whose child processes import nothing from the current folder.
 
-    PYTHONSAFEPATH, if it is set, decides instead.
+    The variable PYTHONSAFEPATH, if it is set, takes precedence.
     """
     # Python would search the current folder first in processes that it starts with -c, such as workers
     os.environ.setdefault("PYTHONSAFEPATH", "1")

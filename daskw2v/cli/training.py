@@ -276,7 +276,7 @@ def _facts(vectors: Vectors) -> dict[str, Any]:
 
 
 def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the rows, names and texts, of the table that shows the facts that `_facts` returns."""
+    """Yield rows of a name and a text for the table of the facts that `_facts` returns."""
     known, compiling, loss = facts["known_tokens"], facts["compiling_seconds"], facts["loss"]
     yield "model", str(facts["url"])
     if choice := facts["choice"]:

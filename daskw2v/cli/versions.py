@@ -60,7 +60,7 @@ _NOT_BOUND = "undamaged; an older daskw2v wrote it: its checksums lack paths, so
 def _command(*options: Decorator, name: str | None = None) -> Decorator:
     """Return a decorator that makes a command of `versions` from a function, with these arguments and options.
 
-    The function's first argument is the `Versions` of WORK, the command's first. `name` is the function's by default.
+    The command's first argument is WORK; the function takes its `Versions` first. `name` is by default the function's.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -263,7 +263,7 @@ def verify(all_versions: Versions, version: str, verify_all: bool) -> Output:
 
 
 def _warn(problems: Problems) -> None:
-    """Print, on stderr, the versions that another daskw2v wrote, the damaged versions, and their remedy, if any."""
+    """Print on stderr the versions that another daskw2v wrote, and the damaged versions with a remedy."""
     for name, error in problems.foreign.items():
         click.echo(escaped(f"{name} is of another daskw2v, and is passed over: {error.problem}"), err=True)
     for name, files in problems.damaged.items():

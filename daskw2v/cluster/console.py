@@ -54,7 +54,7 @@ def _format_message(report: Progress) -> str | None:
 
 
 class Lines:
-    """A listener that prints a line at the start and end of each stage, every few seconds between, and for messages.
+    """A listener that prints a line for each message, at the start and end of a stage, and every few seconds between.
 
     Parameters
     ----------

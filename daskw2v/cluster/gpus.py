@@ -71,7 +71,7 @@ def count_declared_gpus(worker: Worker | None = None) -> int:
 
 
 def list_visible_gpus() -> list[str]:
-    """Return the names of this process's GPUs: those in CUDA_VISIBLE_DEVICES if it is set, or else "0", "1", ..."""
+    """Return the names of this process's GPUs: the names in CUDA_VISIBLE_DEVICES if it is set, or else "0", "1", ..."""
     visible = os.environ.get(VARIABLE)
     if visible is None:
         return [str(number) for number in range(_count_gpus())]

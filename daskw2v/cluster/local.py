@@ -268,7 +268,7 @@ def _ignoring_interrupts() -> Iterator[None]:
 
 
 def _call_glibc(name: str, *arguments: int) -> None:
-    """Call a function of the C library, such as "malloc_trim" of glibc, on Linux, if the library has it."""
+    """On Linux, call a function of the C library by its name, such as glibc's "malloc_trim", if the library has it."""
     if sys.platform == "linux" and (function := getattr(ctypes.CDLL(None), name, None)):
         function(*arguments)
 

@@ -60,7 +60,7 @@ class Region(NamedTuple):
     Parameters
     ----------
     pid, file
-        Id of the process that has the memfd open, and the file descriptor there.
+        Id of the process that has the memfd open, and the file descriptor in that process.
     size
         Bytes of the content.
     mark
@@ -141,8 +141,8 @@ _handshake, _writing = _Handshake(), Lock()
 def share(array: Array) -> Array:
     """Return a read-only view of an array that other workers of this host will read from shared memory.
 
-    The array is the result of a task, and must not be changed after the call. It is returned as it is if it is smaller
-    than a page or not contiguous, or this is no worker that can share memory.
+    The array is the result of a task, and must not be changed after the call. It is returned unchanged if it is smaller
+    than a page or not contiguous, or if this process is no worker that can share memory.
     """
     if isinstance(array, SharedArray) and (array.is_shareable or array.region):
         array.flags.writeable = False
@@ -155,7 +155,7 @@ def share(array: Array) -> Array:
 
 
 def allocate_shared(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return an uninitialized array that other workers of this host will read: `share` and sending copy nothing.
+    """Return an uninitialized array that other workers of this host will read; `share` and sending do not copy it.
 
     The array lies in shared memory; or in memory of `kernels.buffers`, if it is small or memory cannot be shared.
     """
@@ -317,7 +317,7 @@ def _open(region: Region) -> int:
 
 @lru_cache(maxsize=4096)
 def _can_open(region: Region) -> bool:
-    """Return whether this process could open the memory at an address when it was first asked; cached."""
+    """Return whether this process can open the memory at an address; the first answer is cached."""
     with suppress(OSError):
         os.close(_open(region))
         return True

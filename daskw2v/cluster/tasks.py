@@ -60,8 +60,7 @@ def run_tasks(
     ClusterError
         If the cluster has lost its workers or its scheduler.
     Exception
-        The error that a job raises: a Daskw2vError at once, another one after two retries. Jobs that have not finished
-        are cancelled.
+        The error that a job raises: a Daskw2vError at once, any other after two retries. Unfinished jobs are cancelled.
     """
     run, waiting, names = new_attempt(), iter(jobs), dict[Future, Any]()
     call = partial(client.submit, _call, function, pure=False, retries=2, resources=task_resources, priority=priority)
@@ -148,7 +147,7 @@ def run_on_partitions(
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
-    """Task: return a function's result once its files are on disk, or its Daskw2vError; Dask would retry if raised."""
+    """Task: return a function's result once its files are on disk, or its Daskw2vError, so that Dask does not retry."""
     try:
         with durable():
             return function(*args)

@@ -230,7 +230,7 @@ def gather(client: Client, futures: Sequence[Future], task: str, task_resources:
 
 
 def _fetch(client: Client, futures: list[Future], task_resources: TaskResources) -> list[Any]:
-    """Return the results of ended tasks, in order, or raise a task's error; Dask computes lost results again."""
+    """Return the results of finished tasks, in order, or raise a task's error; Dask computes lost results again."""
     waited = _Wait(client, task_resources)
     checked = time.monotonic()
     answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)

@@ -91,7 +91,7 @@ class Trainers(NamedTuple):
     devices: Mapping[str, int] = MappingProxyType({})
 
     def preferring(self, worker: str) -> dict[str, Any]:
-        """Return options of `Client.submit` that prefer the worker at an address; none for "" or tasks with resources.
+        """Return options of `Client.submit` that prefer the worker at an address; empty for "" or tasks with resources.
 
         Other workers run the task if the preferred worker is gone.
         """

@@ -259,5 +259,5 @@ def _check_sentences(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_one_of(value: Any, kinds: set[tuple[str, str]]) -> bool:
-    """Return whether a value is of one of `kinds`, or derived from one: pairs of the package and the name of a type."""
+    """Return whether a value is an instance of one of `kinds`, pairs of the package and the name of a type."""
     return any(kind in kinds for kind in type_names(value))

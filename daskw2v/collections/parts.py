@@ -154,7 +154,7 @@ def _write_partition(write: Callable[[Any], Iterator[_File]], partition: Any) ->
 def _write(partition: Any, folder: Store, column: str, weight: str | None) -> Iterator[_File]:
     """Write the text of a partition into files of a folder, unless they exist; yield all these files, in order.
 
-    Further arguments and errors are those of `tables_of`.
+    Other parameters and errors are as in `tables_of`.
     """
     for table in tables_of(partition, column, weight):
         name = f"{_digest(table)}.parquet"
@@ -280,7 +280,8 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
     Raises
     ------
     InputError
-        If a sentence is a set, has no such key, or is no record where a key is named.
+        If a sentence is a set, is a record without such a key, or is no record where `names` has another key than the
+        default.
     """
     held, size = [list[Any]() for _ in names], 0
     for sentence in sentences:

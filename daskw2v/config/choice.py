@@ -44,7 +44,7 @@ class _Part(Settings):
     Parameters
     ----------
     axis
-        Name of the field that holds it, of a choice or a group.
+        Name of the field that holds the choice or group.
     """
 
     _is_part = True
@@ -133,7 +133,7 @@ class _Chosen(Protocol):
 
 
 class Choices(Registry[type[Choice]]):
-    """The classes of an axis's choices, by name; `find` also returns those of values that plug-ins add.
+    """The classes of an axis's choices, by name; `find` also returns the classes of plug-ins.
 
     Parameters
     ----------
@@ -226,11 +226,11 @@ class KnownSetting(NamedTuple):
     Parameters
     ----------
     field, owner, attribute
-        The field, named as among the fields of `Params`; the first class that declares it, and its name in the class.
+        The field, by its name in `Params`; the first class that declares it; and its name in that class.
     choices
         Names of the choices that have the field; empty for other fields.
     needs
-        Keys of groups, of which one must be set for the field to be read; empty for keys, and for fields of no group.
+        Keys of groups, of which one must be set for the field to be read; empty for keys and fields outside groups.
     """
 
     field: "Field[Any]"
@@ -303,7 +303,7 @@ def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> t
 def refuse_unread(
     settings: Settings, axis: AxisName, chosen: str | Sequence[str], registry: Mapping[str, Reader], text: str = ""
 ) -> None:
-    """Refuse a field that is set, but that none of the chosen values of an axis reads.
+    """Refuse a field that is set, but that no chosen value of an axis reads.
 
     Parameters
     ----------
@@ -369,9 +369,9 @@ class WithChoices(Settings):
         return tuple(dict.fromkeys([*known_settings(cls), *(f.name for f in _groups(cls))]))
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
-        """Yield each field and its value, after each choice the choice's settings.
+        """Yield each field and its value; a choice is followed by its settings.
 
-        Instead of a group, the settings of all its classes follow, with their defaults where they are not set.
+        A group is replaced by the settings of all its classes, with the defaults of settings that are not set.
         """
         for f, value in super().items():
             if is_group(f):
@@ -484,7 +484,7 @@ def _flat_settings(f: "Field[Any]") -> Mapping[str, KnownSetting]:
 def _resolve_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group | None:
     """Return the group for a field's value and the group's settings in `rest`, by flat names; move these out of it.
 
-    The value is a group, None, or the value of the key that is called as the field. Raises as `_change_group` does.
+    The value is a group, None, or the value of the key that has the field's name. Raises as `_change_group` does.
     """
     known = _flat_settings(f)
     flat = {name: rest.pop(name) for name in known if name in rest}

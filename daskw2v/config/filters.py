@@ -19,7 +19,7 @@ _TEXT = re.compile(r"\s*([^\s=!<>]+)\s*(==|!=|<=|>=|=|<|>)(?![=!<>])\s*(.*?)\s*"
 class Filter(NamedTuple):
     """A condition on the value of a column: the value that it is compared with, and the comparison.
 
-    The operator is a key of `COMPARISONS`; or one of `MEMBERSHIP`, and the value a sorted tuple.
+    The operator is a key of `COMPARISONS`, or one of `MEMBERSHIP` with a sorted tuple as the value.
     """
 
     column: str
@@ -36,7 +36,8 @@ def make_filter(condition: Any) -> Filter:
     Raises
     ------
     ValueError, TypeError
-        If the condition is neither, or its value no text, number or date, or list of these for "in" and "not in".
+        If the condition is neither; or if its value is not text, a number or a date or, for "in" and "not in", a list
+        of these.
     """
     if isinstance(condition, str):
         match = _TEXT.fullmatch(condition)

@@ -32,15 +32,15 @@ FIRST_RELEASE = (
 def identity_fields(params: Params, *stages: StageName, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the settings, as JSON types by name, that the names of the results of stages depend on.
 
-    These are the stages' settings of the first release, also those removed since, and of later releases those that do
-    not have their default. Settings that the list of files depends on (`in_file_list`) are left out.
+    These are the stages' settings of the first release, including removed ones, and settings of later releases that
+    differ from their defaults. Settings that the list of files depends on (`in_file_list`) are left out.
 
     Parameters
     ----------
     params
         The settings.
     stages
-        The stages whose own settings count, not those of stages before them; all by default.
+        The stages whose settings count, without the stages before them; all by default.
     without
         Names of settings to leave out, as the caller adds them to the name itself.
     """

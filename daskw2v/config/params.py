@@ -197,7 +197,7 @@ class Params(WithChoices, TextParams):
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Params of a manifest, a result of `as_dict`, for published files: True instead of each URL or path.
+    """Return the Params of a manifest, a result of `as_dict`, for published files: True replaces each URL or path.
 
     Names that this release does not know are left out, as their values may be locations.
     """

@@ -39,7 +39,7 @@ class Registry(dict[str, T]):
         return tuple(dict.fromkeys([*self, *sorted(entry.name for entry in _installed(self._group))]))
 
     def is_added(self, name: str) -> bool:
-        """Return whether the value of this name is a plug-in, which is not loaded."""
+        """Return whether the value of this name is a plug-in, without loading it."""
         # Installed distributions are not read for the package's own names
         return name not in self and name in self.names()
 
@@ -55,7 +55,7 @@ class Registry(dict[str, T]):
         return self[name] if name in self else self._load(name)
 
     def known(self, name: str) -> T | None:
-        """Return the value of this name, own or a plug-in; None if this process has none, or the plug-in is broken."""
+        """Return the value of this name, or None if there is none in this process, or it is a broken plug-in."""
         try:
             return self.find(name)
         except ParameterError:
@@ -100,7 +100,7 @@ def _select_group(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[Ent
 
 @lru_cache(maxsize=1)  # reading entry points takes 5 to 20 ms
 def _all_installed(folders: tuple[tuple[str, int], ...]) -> Any:
-    """Return all entry points; cached as `_select_group`."""
+    """Return all entry points; cached as in `_select_group`."""
     return entry_points()  # of a type that Python 3.12 changed
 
 
@@ -118,7 +118,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> ParameterError:
-    """Return, not raise, the error for a name that does not exist, of a kind of values; the message lists `names`."""
+    """Return the error for a name that no value of a kind has; the message lists `names`."""
     return ParameterError(f"{kind}={name!r} does not exist.", f"Choose one of: {', '.join(names)}.")
 
 

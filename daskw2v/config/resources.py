@@ -141,7 +141,7 @@ class Resources(WithChoices):
 
     @property
     def local_cluster(self) -> dict[str, Any]:
-        """The values of the fields in `LOCAL`, by name, that differ from their defaults."""
+        """The values, by name, of the fields in `LOCAL` that differ from their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
         return {name: value for name, value in values.items() if value != getattr(Resources, name)}
 

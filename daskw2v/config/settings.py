@@ -1,6 +1,6 @@
 """Settings: dataclasses whose fields state their default, help text and constraint once, and are checked by them.
 
-A stage is a step from text to vectors (`STAGE_NAMES`). Settled Params, those of a run, name files by their content.
+A stage is a step from text to vectors (`STAGE_NAMES`). Settled Params, which a run uses, name files by their content.
 """
 
 import dataclasses
@@ -101,9 +101,9 @@ def one_of(*names: str) -> Constraint:
 
 
 def parsed_by(bound: str, parse: Callable[[Any], Any], item: str) -> Constraint:
-    """Return the constraint for values that a function parses, such as lists; the field holds what it returns.
+    """Return the constraint for values, such as lists, that `parse` accepts; the field holds the result of `parse`.
 
-    It raises a ValueError or TypeError for other values. `bound` and `item` are as in `Constraint`.
+    For other values, `parse` raises a ValueError or TypeError. `bound` and `item` are as in `Constraint`.
     """
 
     def can_parse(value: Any) -> bool:
@@ -141,7 +141,7 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def split_content(value: str) -> tuple[str, str]:
-    """Return the location and the digest of a name "location#digest" in settled Params; "" for names without digest."""
+    """Return location and digest of a name "location#digest" in settled Params; the digest is "" if missing."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
@@ -188,7 +188,7 @@ def _parse_weights(weights: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _split_weight(weight: Any) -> tuple[Any, Any]:
-    """Return name and weight, not checked, of a pair, or of text such as "brand=2"; raises a ValueError for others."""
+    """Return name and weight, unchecked, of a pair or of text such as "brand=2"; raise a ValueError for others."""
     if isinstance(weight, str):
         name, equals, weight = weight.rpartition("=")
         if not equals:
@@ -199,7 +199,7 @@ def _split_weight(weight: Any) -> tuple[Any, Any]:
 
 
 def checked_name(name: Any) -> str:
-    """Return the name of a column, or raise a ValueError if it is no text, or empty."""
+    """Return the name of a column; raise a ValueError if it is empty or not text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
@@ -302,7 +302,7 @@ def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
 
 
 def get_default(f: "Field[Any]") -> Any:
-    """Return the default value of a field; a mapping anew in each call."""
+    """Return the default value of a field; a mapping is a new object in each call."""
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
@@ -408,5 +408,5 @@ class Settings:
 
 
 def _find_complete_classes(cls: type[Settings]) -> list[type[Settings]]:
-    """Return the classes derived from a class directly, or from its parts (`_is_part`), which are left out."""
+    """Return the direct subclasses of a class; a part (`_is_part`) among them is replaced by its own subclasses."""
     return [c for below in cls.__subclasses__() for c in (_find_complete_classes(below) if below._is_part else [below])]

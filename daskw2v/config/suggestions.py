@@ -70,9 +70,10 @@ _SUGGESTIONS = {
 
 
 def suggest(name: str, known: Mapping[str, Sequence[str]], written: Callable[[str, str], str]) -> str | None:
-    """Return a sentence on what to give instead of a name that is no parameter, or that it is to be left out.
+    """Return a sentence on what to give instead of a name that is no parameter, or on leaving it out.
 
-    It is by another library's meaning of the name, or else by the most similar parameter; None without either.
+    For a parameter of another library, the sentence names the equivalent; else the most similar parameter. The result
+    is None if there is neither.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ REGEX = "regex:"
 
 
 def is_tokenizer_file(tokenizer: Any) -> bool:
-    """Return whether a value names a file with a tokenizer of Hugging Face, also by its name in settled Params."""
+    """Return whether a value is the path of a Hugging Face tokenizer's file, or its name in settled Params."""
     if isinstance(tokenizer, os.PathLike):
         return True
     is_name = isinstance(tokenizer, str) and not tokenizer.startswith(REGEX)

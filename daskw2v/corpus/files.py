@@ -69,8 +69,8 @@ class TextBlock:
     source
         The file.
     start, stop
-        Range of bytes (plain text, JSONL), or of row groups, record batches or stripes (tables), from `start` on and
-        before `stop`. A compressed file, CSV, and a stream of Arrow are one block of all bytes.
+        Half-open range of bytes (plain text, JSONL), or of row groups, record batches or stripes (tables). A compressed
+        file, a CSV file or a stream of Arrow is one block of all bytes.
     """
 
     source: Source

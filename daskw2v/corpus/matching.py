@@ -126,7 +126,7 @@ def _ask(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
 
 
 def matches(pattern: str, data: bytes) -> Tokens:
-    """Return the matches of a pattern in each line, as `re.finditer` finds them; each that is not empty is a token.
+    """Return the matches of a pattern in each line, as `re.finditer` finds them, as tokens; empty matches are left out.
 
     Parameters
     ----------

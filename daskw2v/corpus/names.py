@@ -35,7 +35,7 @@ def detect_compression(url: str) -> str | None:
 
 
 def detect_format(url: str, wanted: Format | None = None) -> str:
-    """Return the name of the format of a file's suffix, "text" if unknown; or a suffix such as ".pdf" if it is no text.
+    """Return a file's format by its suffix, "text" by default; if such files are no text, the suffix, such as ".pdf".
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ def _find_files(
     files
         URL and fsspec's info of each file, sorted by URL.
     in_folders
-        Whether the name is a folder's, or folders that a pattern matches have files that it does not match.
+        Whether the name is that of a folder, or a pattern matches folders with files that it does not match.
     broken
         Links that lead nowhere.
 
@@ -236,7 +236,7 @@ def _search_folders(
     folders
         Paths of the folders to search: a named folder, or those that a pattern matches.
     infos
-        Info of each path that a pattern matches; those of files below the folders are added.
+        Info of each path that a pattern matches; the call adds the info of the files below the folders.
     root
         Path of the folder that contains all of these.
     work

@@ -114,9 +114,9 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
 
 
 def tokenizer_identity(spec: str | LineFunction) -> list[str]:
-    """Return the identity of a tokenizer: its name and, if daskw2v's is of a version above 1, the version as text.
+    """Return the identity of a tokenizer: its name and, for daskw2v's own of a version above 1, the version as text.
 
-    A user's function or a plug-in has the fingerprint of its code instead.
+    Instead of a version, a user's function or a plug-in has the fingerprint of its code.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def tokenizer_identity(spec: str | LineFunction) -> list[str]:
 def steps_of(name: str) -> Steps | None:
     """Return the steps of the tokenizer that a model names, such as "lower" or "regex:PATTERN"; None if it has none.
 
-    Functions of users, which are not imported, have none, nor have names that are not known here.
+    Users' functions, which are not imported, and unknown names have none.
     """
     if name.startswith(REGEX):
         return Steps(tokens=name.removeprefix(REGEX))

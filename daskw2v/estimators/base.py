@@ -217,7 +217,7 @@ class Estimator(Answers):
         """Return a context manager with the inputs of `train` for X; `parts` are objects of the classes `_parts`."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
-        """Return a name for each dimension of the fitted model, the class's and a number: word2vec0, word2vec1, ....
+        """Return a name for each dimension of the fitted model: the class in lower case and a number, as word2vec0.
 
         Examples
         --------

@@ -242,14 +242,14 @@ class Item2Vec(Estimator):
         Parameters
         ----------
         X
-            A list of items for each session; in a list, or in the column `item` of a table of pandas or polars.
+            Lists of items, one for each session: a list, or a table of pandas or polars with them in the column `item`.
 
         Raises
         ------
         NotFittedError
             If the estimator was not fitted.
         ParameterError
-            If X has items instead of lists of items.
+            If X is one text or a mapping, or contains items instead of lists of items.
 
         Examples
         --------

@@ -48,7 +48,7 @@ class Score(NamedTuple):
 
     @property
     def coverage(self) -> float | None:
-        """Share of the items that were evaluated, 0..1, for texts 1; None for an empty set."""
+        """Share of the items that were evaluated, 0..1; 1 for texts; None for an empty set."""
         return self.items / (self.items + self.missing) if self.items + self.missing else None
 
     @property
@@ -192,7 +192,8 @@ def evaluate(
     InputError
         If a file cannot be read or a line is malformed.
     ParameterError
-        If two sets of a kind have the same name, sets are no list, a method is unknown, or `restrict_vocab` is below 1.
+        If sets are one URL instead of a list, two sets of a kind have the same name, a method is unknown, or
+        `restrict_vocab` is below 1.
     MissingExtraError
         If a method needs a package that is not installed.
 

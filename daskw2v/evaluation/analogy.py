@@ -60,8 +60,8 @@ class AnalogyResult:
     questions
         Number of questions asked.
     skipped
-        Number of questions skipped, as the model, or its part by `restrict_vocab`, lacks words; or for `lrcos`, as no
-        other pair of the category is known.
+        Number of questions skipped because a word is not in the model, or not among the `restrict_vocab` most frequent
+        words; for `lrcos`, also because no other pair of the category is known.
     categories
         Number of correct answers and of questions, by category.
     groups
@@ -82,7 +82,7 @@ def evaluate_analogy(
     restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> AnalogyResult:
-    """Answer an analogy set. The words a, b and c of a question are excluded from its answers; of `lrcos`, c alone.
+    """Answer an analogy set. The words a, b and c of a question are excluded from its answers; for `lrcos`, only c.
 
     Parameters
     ----------
@@ -226,9 +226,9 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
           category.
         - `a b/c/d`: a pair, as in BATS: b, c and d are all correct for a.
 
-        Tabs or spaces separate fields; blank lines and comments (#) are skipped. Categories in a subfolder are of a
-        group named as the innermost one, as in BATS. In another file with categories named gram..., as Google's, these
-        are the group "syntactic" and the others the group "semantic".
+        Tabs or spaces separate fields; blank lines and comments (#) are skipped. Categories of a file in a subfolder
+        form a group named after the innermost folder, as in BATS. In any other file with categories named gram..., as
+        Google's, these form the group "syntactic", and the other categories the group "semantic".
     storage_options
         Options for fsspec.
 
@@ -254,7 +254,7 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
 
 
 def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
-    """Yield the URL of each file of a set, and the name of the subfolder with the file; None if it is in none."""
+    """Yield the URL of each file of a set, and the name of the subfolder with the file; None without a subfolder."""
     url = as_url(url, "file")
     fs, root = filesystem(url, storage_options or {})
     fs.invalidate_cache()
@@ -273,7 +273,7 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
 
 
 def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
-    """Read the relations of one file; `folder` is the group of all, None to tell groups by the relations' names."""
+    """Read the relations of one file; `folder` is their group, or None to derive groups from the relations' names."""
     lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
     category = file_stem(url)
     for number, line in read_lines(url, storage_options):

@@ -134,7 +134,7 @@ class Texts:
     labels
         Label of each text, numbered from 0, shape (n,) int64.
     rows
-        For each text, the number in `table` of the row of each of its words, int64; 0 for unknown words.
+        For each text, the index of each of its words' rows in `table`, int64; 0 for unknown words.
     table
         Unit vectors of the known words, shape (1 + words, D) float32; row 0 is zero.
     """
@@ -177,9 +177,10 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
 
 
 def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
-    """Return texts as numbers: of their labels, in sorted order, and of their words' rows in a table of unit vectors.
+    """Return texts as integers: the rank of each label among the sorted labels, and each word's row in a table.
 
-    A word is looked up as written, then in lower case. An unknown word has the number 0, of a row of zeros.
+    The table has the words' unit vectors. A word is looked up as written, then in lower case. Unknown words have row 0,
+    which is zero.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def _check_labels(labels: Int64Array, url: Location) -> None:
 
 
 def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
-    """Raise InputError if a part of a split has no texts, or labels that the training part lacks, or this but one.
+    """Raise InputError if a part has no texts, or labels that the training part lacks, or if that has only one label.
 
     `urls` are the files of the parts, for messages.
     """

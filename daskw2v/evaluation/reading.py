@@ -25,7 +25,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yield the number, from 1, and the text of each line of a UTF-8 file, without white space at both ends.
 
-    Blank lines and comments (#) are left out, unless `keep_all`, but counted.
+    Blank lines and comments (#) are counted, but yielded only if `keep_all`.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def malformed_line(url: Location, number: int, line: str, problem: str, remedy: 
 def split_fields(line: str, separators: str) -> list[str]:
     """Return the fields of a line, which may be in quotes, without white space at both ends.
 
-    The line is split at the first of the characters `separators` that it has, or else at white space.
+    The line is split at the first of the characters `separators` that it contains, or else at white space.
     """
     separator = next((s for s in separators if s in line), None)
     if '"' not in line:

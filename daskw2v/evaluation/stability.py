@@ -92,7 +92,7 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
     """Return the ids of the n nearest eligible words of each word, itself excluded, shape (len(ids), n), best first.
 
-    `eligible` says of each id whether its word may be a neighbour, shape (V,). More than n have to be eligible.
+    `eligible` states for each id whether the word may be a neighbour, shape (V,). More than n words must be eligible.
     """
     units = vectors.units(ids)
     groups = list(cut(len(ids), QUERIES))

@@ -39,7 +39,7 @@ def fit_rows(
     Parameters
     ----------
     features
-        The features of n words, each with a row; the weights of features and own rows are not read.
+        The features of n words. Each feature has a row. The weights of features and own rows are not read.
     n_rows
         Number of rows.
     targets, weights

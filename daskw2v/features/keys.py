@@ -70,9 +70,9 @@ def interpolate_knots(numbers: Any, knots: Any) -> tuple[Int64Array, Any]:
     Returns
     -------
     below
-        Index of the knot below each number, or of the first knot, but not of the last of several, shape (n,) int64.
+        Index of the knot below each number, clipped to 0 .. max(0, knots - 2), shape (n,) int64.
     share
-        Share of the next knot, 0..1, shape (n,) float64. A number outside of all knots is wholly of the nearest one.
+        Share of the next knot, 0..1, shape (n,) float64. A number outside the knots belongs to the nearest one alone.
     """
     last = max(len(knots) - 2, 0)
     below = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, last)
@@ -127,7 +127,7 @@ class FeatureKeys(PickledFields):
 
     @cached_property
     def _column_rows(self) -> list[tuple[int, dict[str, int]]]:
-        """For each column its first row, and the index of each of its categories among its rows."""
+        """The first row of each column, and the index of each category among the column's rows."""
         firsts = accumulate((column.size for column in self.columns), initial=0)
         numbers = ({value: n for n, value in enumerate(column.values)} for column in self.columns)
         return list(zip(firsts, numbers, strict=False))
@@ -147,7 +147,7 @@ class FeatureKeys(PickledFields):
         return self.join_ngrams(*hash_words(words, *self.ngrams), np.zeros(len(words), np.float32))
 
     def join_ngrams(self, offsets: Int64Array, buckets: Int32Array, own: Float32Array) -> WordFeatures:
-        """Return the features of n words whose buckets of n-grams are known; as `find_ngrams` in all else.
+        """Return the features of n words from the buckets of their n-grams, as `find_ngrams` does from the words.
 
         Parameters
         ----------

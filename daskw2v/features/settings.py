@@ -152,9 +152,9 @@ def has_features(params: Params) -> bool:
 
 
 def features_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return an estimate of the bytes of the features of `n_words` words, as the one item, by its name in messages.
+    """Return an estimate of the bytes of the features of `n_words` words, as one item by its name in messages.
 
-    It includes the rows' numbers in a thread, but not the rows. Without features the result is empty.
+    The estimate includes the row numbers of a thread, but not the rows. Without features the result is empty.
     """
     if not has_features(params):
         return {}

@@ -137,7 +137,7 @@ def summarize_table(features: WordFeatures, columns: Sequence[FeatureColumn], ba
 def _order_columns(present: Sequence[str], url: str) -> list[str]:
     """Return the names of a table's columns, the column of words first; `present` are the names in the file.
 
-    A missing or repeated column, both of word and item, and a table without features raise InputError.
+    Raises an InputError if a column is missing or repeated, both word and item exist, or there are no features.
     """
     word = find_word_column(present, url, _COLUMNS)
     if {*NAMES} <= {*present}:
@@ -192,8 +192,7 @@ class TableFeatures:
     def finish(self) -> tuple[tuple[FeatureColumn, ...], WordFeatures]:
         """Return the columns, and the features of each word, with own rows of weight 1.
 
-        A column of weight 0, or of nulls by its type in all files, has no rows, and comes last: a query's items may
-        name it.
+        A column of weight 0, or of type null in all files, has no rows and comes last. Items of queries may name it.
 
         Raises
         ------
@@ -249,7 +248,7 @@ class _Categories:
     def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
         """Return the column with the given name and weight, and the ids, rows in the column, and shares of all pairs.
 
-        Categories are ordered by falling sum of their words' counts; `counts` are those of the vocabulary's words.
+        Categories are ordered by the falling sum of their words' counts; `counts` has the counts of all words.
         """
         pairs = distinct(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
@@ -276,7 +275,7 @@ class _Numbers:
         self._values.append(np.clip(values[finite], -_MAX_NUMBER, _MAX_NUMBER))
 
     def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
-        """Return the column, ids, rows and shares, as `_Categories.finish`: rows are of the knots around each number.
+        """Return the column, ids, rows and shares, as `_Categories.finish`: a number has the rows of its two knots.
 
         A word with several numbers has their mean; `counts` is not read.
         """

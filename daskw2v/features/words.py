@@ -99,7 +99,7 @@ def sum_features(features: WordFeatures, read_rows: RowReader, columns: int) -> 
 def total_weights(features: WordFeatures) -> Float32Array:
     """Return the sum of the weights of each word's features, also of those without a row, shape (n,) float32.
 
-    The weight of the word's own row is not in it.
+    The weight of the word's own row is not included.
     """
     sizes = np.diff(features.offsets)
     if not len(features.weights):

@@ -35,7 +35,7 @@ def alias_table(weights: Float64Array) -> UInt64Array:
     Raises
     ------
     ParameterError
-        If there is no outcome or there are 2**31 or more, or a weight is negative or not finite, or all are zero.
+        If there are no outcomes, or 2**31 or more; or if a weight is negative or not finite, or all are zero.
     """
     total = weights.sum() if len(weights) else 0.0
     if not (len(weights) < 2**31 and np.isfinite(total) and total > 0 and (weights >= 0).all()):
@@ -57,9 +57,9 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
     weights
         Weights of all outcomes, shape (n,) float64.
     bounds
-        Index in `weights` at which each distribution begins, 0 first, and their end, shape (distributions + 1,) int64.
+        Start of each distribution in `weights`, from 0 on, and the end of the last, shape (distributions + 1,) int64.
     first
-        Number of the slot of weights[0]. Aliases are numbers of slots, and so is what `choose` then returns.
+        Number of the slot of weights[0]. Aliases and results of `choose` are numbers of slots.
 
     Returns
     -------

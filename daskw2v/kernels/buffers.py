@@ -33,7 +33,7 @@ class Buffers:
     create
         Called with a number of bytes; returns new memory of this length that begins on a cache line.
     is_free
-        Called with free memory before it is used again; returns whether it may be.
+        Called with free memory before it is used again; returns whether it may be used.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Buffers:
     def empty(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
         """Return an uninitialized array of shape (n,), on its own cache lines.
 
-        From MIN_BYTES bytes on it lies in memory of the pool: once it and all views of it are deleted, later calls may
-        use this memory.
+        An array of at least MIN_BYTES bytes lies in memory of the pool. Once the array and all its views are deleted,
+        later calls may use this memory.
         """
         wanted = n * np.dtype(dtype).itemsize
         if wanted < MIN_BYTES:

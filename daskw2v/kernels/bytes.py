@@ -26,7 +26,7 @@ def _call_intrinsic(builder: Any, name: str, *args: Any) -> Any:
 
 
 def _to_little_endian(builder: Any, value: Any, swap: str = "llvm.bswap.i64") -> Any:
-    """Return the value that a 64-bit load or comparison has on little-endian machines; on others `swap` makes it."""
+    """Return the value that a 64-bit load or comparison has on little-endian machines; other machines apply `swap`."""
     return value if sys.byteorder == "little" else _call_intrinsic(builder, swap, value)
 
 

@@ -53,8 +53,8 @@ def _report(seconds: float) -> None:
 def reporting_compilation(client: Client, listener: progress.Listener) -> Iterator[None]:
     """Call a listener when workers begin to compile kernels during a `with` block, and at its end.
 
-    The last message has the seconds of the worker that compiled longest. Dask's thread calls the listener at the begin.
-    A client has at most one listener: further ones are not called.
+    The last message has the seconds of the worker that compiled longest. The first call is made by Dask's thread. A
+    client has at most one listener; further listeners are not called.
     """
     if client in _subscribed:
         yield

@@ -1,7 +1,7 @@
 """The kernels that search tables of small vectors: int8, signs, and product quantization.
 
 Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search") cuts a vector into parts,
-and names each part by the nearest of its part's centroids (section II-B). Sections are of this paper.
+and names each part by the nearest of the centroids for this part (section II-B). Section numbers refer to this paper.
 """
 
 from typing import Any
@@ -73,15 +73,14 @@ def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Arr
 
 @kernel
 def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
-    """Write the index of the centroid nearest to each of n vectors' parts to `codes`, shape (n,) uint8.
+    """Write the index of the centroid nearest to one part of each of n vectors to `codes`, shape (n,) uint8.
 
-    The parts have one place in their vectors. Of equally near centroids, the first counts.
+    The part is the same range of dimensions in all vectors. Of equally near centroids, the first counts.
 
     Parameters
     ----------
     vectors, centroids
-        The parts, shape (n, size), and the centroids for their place, shape (size, K): a row for each dimension.
-        Both are float32.
+        The parts, shape (n, size) float32, and their centroids, shape (size, K) float32: a row for each dimension.
     distances
         Scratch memory of K float32.
     """

@@ -3,7 +3,7 @@
 Numba's auto-vectoriser emits 256-bit code for every processor, and run-time alias checks before each loop. LLVM's
 vector types avoid both, and LLVM lowers the same code for AVX-512, AVX2 and NEON. Functions with an LLVM builder emit
 code: they run while a kernel is compiled, inside intrinsics (`kernels.jit.emitting`). Their vectors are LLVM values, of
-float32 where nothing else is said.
+float32 unless stated otherwise.
 """
 
 import math
@@ -84,7 +84,7 @@ def sparse_zeros(n: int) -> Float32Array:
 
 
 def huge_pages(size: int) -> mmap.mmap:
-    """Return `size` bytes of zeros that begin on a page, at least one, in huge pages where the system has them."""
+    """Return `size` bytes of zeros, at least one, that begin on a page, in huge pages where the system has them."""
     memory = _allocate_pages(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel built without them
@@ -183,7 +183,7 @@ def sums(builder: Any, vectors: Sequence[Any]) -> Any:
 
 
 def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
-    """Return the sums of the two halves of each segment of `a` and of `b`, in which those of both alternate.
+    """Return the sums of the two halves of each segment of `a` and of `b`; sums of `a` and `b` alternate.
 
     A segment has `segment` lanes. None is a vector of zeros; the result for two of them is None.
     """

@@ -129,6 +129,6 @@ def rotate_rows(rows: Float32Array, rotation: Float64Array) -> Float32Array:
 
 
 def rotate_network(network: Subwords, rotation: Float64Array) -> Subwords:
-    """Return a subword network whose vectors are rotated, by a rotation of its last layer."""
+    """Return a subword network with rotated vectors; only its last layer differs."""
     last = {name: (network.weights[name] @ rotation).astype(np.float32) for name in ("output", "bias")}
     return Subwords(network.alphabet, {**network.weights, **last})

@@ -144,7 +144,7 @@ class Follower:
         return self._error
 
     def look(self) -> bool:
-        """Poll now; return whether another version is current now. A failure is not raised but kept in `error`.
+        """Poll now; return whether the current version has changed. A failure is not raised but kept in `error`.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Follower:
             self.look()
 
     def _open_newer(self) -> Vectors | None:
-        """Open the followed version and return it; None if it is current; StoreError if there is none any more."""
+        """Open and return the followed version; None if it is open already. Raise StoreError if it no longer exists."""
         name, models = self._versions.name_of(self._wanted), self._versions.models
         if name is None:
             raise StoreError(f"{models.url} has no version {self._wanted!r} any more.", "Publish or tag a version.")

@@ -96,9 +96,9 @@ class DeviceTables(NamedTuple):
     max_in_flight
         Warps that train at the same time, at most.
     source_touched, output_touched
-        The chance that a window touches each of the first rows of a table, or for buckets the mean number of updates of
-        the row by a batch; up to the last row that so many warps would update too far, float32. Infinite for rows that
-        do not move.
+        The chance that a window touches each of the first rows of a table, float32; for buckets, the mean number of
+        updates of the row by a batch. The rows end with the last one that `max_in_flight` warps would update too far.
+        Infinite for rows that do not move.
     totals
         Number of examples and summed loss, to be added to, shape (2,) float64.
     stream
@@ -146,14 +146,15 @@ class PartTables(NamedTuple):
     Parameters
     ----------
     trained
-        Flat rows to train, padded to `width` floats, from the begin of a batch to the end of the part, which is filled
-        to complete batches, float32. With Adam, the moments of the part's rows follow.
+        Flat rows to train, padded to `width` floats, from the start of a batch to the end of the part, padded to
+        complete batches, float32. With Adam, the moments of the part's rows follow.
     fixed
         Flat padded rows of all words in the other table, which is not trained, float32.
     width
         Row length in floats, a multiple of 16.
     trained_floats
-        Number of floats of all rows of the part: a row's first moment is so far behind it, the second twice as far.
+        Number of floats of all rows of the part. A float's first moment lies this number of floats behind it, the
+        second moment twice as far.
     """
 
     trained: Float32Array
@@ -184,12 +185,10 @@ BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
 def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
-    """Return the rows of a table with these n numbers before training, shape (n, D) float32.
+    """Return the rows of a table before training, for the n numbers `rows`, shape (n, D) float32.
 
-    They are small draws for "input", zeros for "output".
-
-    The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
-    lose much of the first epoch.
+    Rows of "input" are small draws, rows of "output" zeros. The draws are from -4/D..4/D, where word2vec.c has
+    -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal lose much of the first epoch.
     """
     if table == "output":
         return np.zeros((len(rows), params.vector_size), np.float32)
@@ -197,7 +196,7 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
 
 
 def draw_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
-    """Return draws from -4/D..4/D for rows with these n numbers, shape (n, D) float32.
+    """Return draws from -4/D..4/D for the n numbers `rows`, shape (n, D) float32.
 
     They are a pure function of seed, purpose, row and column.
     """

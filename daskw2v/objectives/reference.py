@@ -24,7 +24,7 @@ Goals = tuple[Int64Array, Float64Array]  # rows of the output table, shape (T,),
 class Window(NamedTuple):
     """A window: word and position in the corpus, indices and words of its contexts, learning rate, trained columns.
 
-    The indices are those of tokens of the segment.
+    The indices are indices of tokens in the segment.
     """
 
     word: int
@@ -86,7 +86,7 @@ def group_contexts(contexts: list[int], goals: list[Goals]) -> list[list[int]]:
 
 
 def list_windows(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
-    """Yield the window of each center first..last-1 of a segment, also if it has no context."""
+    """Yield the window of each center first..last-1 of a segment, also windows without a context."""
     for center in range(first, last):
         position = int(segment.positions[center])
         sentence = int(np.searchsorted(segment.bounds, center, side="right")) - 1
@@ -258,7 +258,7 @@ def train_hidden(
     source, output, alpha
         As in `train_targets`.
     contexts
-        Of each window, the numbers of its rows of `source`, at least one.
+        Numbers of the rows of `source` in each window, at least one.
     goals
         Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
     own

@@ -34,7 +34,7 @@ def check_options(params: Params) -> None:
     Raises
     ------
     ParameterError
-        If the objective does not exist, a setting of other objectives is set, or as from `settle_params`.
+        If the objective does not exist, or a setting of other objectives is set; or as `settle_params` does.
     """
     refuse_unread(params, "objective", params.objective.name, OBJECTIVES.including(params.objective.name))
     settle_params(params)

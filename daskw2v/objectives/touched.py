@@ -46,7 +46,7 @@ def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Floa
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
     """Return the chance that a row is a context ("input") or a node of the path ("output") of a window, by table.
 
-    Arguments and shapes as in `touched_words`.
+    Arguments and shapes are as in `touched_words`.
     """
     share = _kept_shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
@@ -60,7 +60,7 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
     Parameters
     ----------
     counts, total
-        Occurrences of each word of the partition, shape (rows,), and the sum of those of all words.
+        Number of occurrences of each word of the partition, shape (rows,), and of all words together.
     """
     return BATCH * _kept_shares(params, counts, total)
 
@@ -68,7 +68,7 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
     """Return the mean number of updates of each row of an output partition by a batch of BATCH pairs, shape (rows,).
 
-    Arguments as in `contexts_in_partition`; the last, the result of `Objective.partition_table`, is not read.
+    Arguments are as in `contexts_in_partition`; the last, the result of `Objective.partition_table`, is not read.
     """
     # Each item has a center, and a batch has negatives
     settings = SharedNegatives.of(params)
@@ -99,7 +99,7 @@ def mark_reached_words(
 ) -> None:
     """Mark the input rows of a segment's tokens, the output rows of its centers first..last-1 and of their negatives.
 
-    These are all negatives that the centers may draw. `marks` has a bool for each row, by table. Windows that share
+    All negatives that the centers may draw are marked. `marks` has a bool for each row, by table. Windows that share
     negatives use the negatives of one of them. With a set for each pair, the sets of a window's pairs are consecutive
     draws from the state of its center.
     """
@@ -137,16 +137,16 @@ def _market_draws(markets: Markets, share: Float64Array, noise: Float64Array) ->
 
 
 def _kept_shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
-    """Return the share of each of these words among their tokens that subsampling keeps, shape (words,).
+    """Return each word's share of the tokens of these words that subsampling keeps, shape (words,).
 
-    `total` is the sum of the counts of all words; None if these are all.
+    `total` is the sum of the counts of all words; None if `counts` has all words.
     """
     kept = counts * (keep_thresholds(counts, params.sample, total) / 2.0**32)
     return np.asarray(kept / max(kept.sum(), 1e-300))
 
 
 def _mean_contexts(params: Params) -> int:
-    """Return the mean number of contexts of a window, if no sentence ends in it."""
+    """Return the mean number of contexts of a window that lies inside a sentence."""
     return params.window + 1 if params.shrink_windows else 2 * params.window
 
 

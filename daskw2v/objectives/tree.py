@@ -32,12 +32,12 @@ def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
 
 
 def prepared_tree(prepared: PreparedTree, _: int) -> Tree:
-    """Return the tree, from which kernels list the targets of windows; it is the same for each epoch, the argument."""
+    """Return the tree, from which kernels list the targets of windows; it is the same for each epoch."""
     return prepared.tree
 
 
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return about how many bytes the tree of `prepare_tree` takes, starts and steps of all paths, by its name."""
+    """Return the approximate bytes of the tree of `prepare_tree`, starts and steps of all paths, by its name."""
     return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}
 
 

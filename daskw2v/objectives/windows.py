@@ -60,7 +60,7 @@ def window_width(prefixes: Any, position: Any, width: Any) -> Any:
 
 
 class Windows(NamedTuple):
-    """The windows of a range of centers: what their sizes, learning rates and columns follow from.
+    """The data from which kernels derive sizes, learning rates and columns of the windows of a range of centers.
 
     Parameters
     ----------

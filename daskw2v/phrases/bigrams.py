@@ -34,7 +34,7 @@ def make_key(left: Any, right: Any) -> Any:
 
 @kernel
 def _fill_keys(codes: Any, starts: Any, ids: Any, before: Any, keys: Any) -> Any:
-    """Fill in `keys` as `bigram_keys` returns them, whose arguments the others are; return the number of bigrams."""
+    """Fill in `keys` as `bigram_keys` returns them; return the number of bigrams. Other arguments are as there."""
     n, s, left = 0, 0, before
     for i in range(len(codes)):
         if s < len(starts) and starts[s] == i:

@@ -187,7 +187,7 @@ def _collect_scores(evaluation: Evaluation | None) -> dict[str, float | None]:
 
 
 def _compare_values(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
-    """Return the values, equal or not, that at least one of two models has; `first` and `second` are theirs by name."""
+    """Return the values, equal or not, that at least one of two models has, from the models' values by name."""
     values = (ComparedValue(name, first.get(name), second.get(name)) for name in {**first, **second})
     return tuple(value for value in values if (value.first, value.second) != (None, None))
 

@@ -67,8 +67,8 @@ def report(
     other_evaluation
         Result of `evaluate` for `other`.
     words
-        Words whose neighbours are shown. The default is up to twelve words, as `choose_words` chooses them; and in the
-        comparison with `other` those of `compare`.
+        Words whose neighbours are shown. The default is up to twelve words, as `choose_words` chooses them; in the
+        comparison with `other`, the default of `compare`.
     map_words
         Number of words on the map, the most frequent ones.
     map_method

@@ -80,7 +80,7 @@ def draw_over_tokens(
     Parameters
     ----------
     progress
-        Number of tokens seen at each point, added up over all epochs; of at least one point.
+        Number of tokens seen at each point, added up over all epochs; at least one point.
     lines
         Values of each line at the points, by the line's name; None for a missing value.
     form, style
@@ -261,7 +261,7 @@ def _tag_colours(model: Model, **colours: str) -> None:
 
 
 def _to_json(plot: Plot) -> Mapping[str, Any]:
-    """Style a plot, its axes and its grid, and return it as JSON for BokehJS."""
+    """Style a plot with its axes and its grid; return the plot as JSON for BokehJS."""
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_left = plot.min_border_right = 8
     for axis in plot.axis:

@@ -1,6 +1,6 @@
 """Facts, settings and curves of a run for the report, read from the model's metadata; what is missing is left out.
 
-`metrics` are the part of the metadata with this name. Progress is in positions of the corpus, over all epochs.
+`metrics` is the entry of this name in the metadata. Progress is in positions of the corpus, over all epochs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingPoint:
-    """A point of the training curves: one or more rounds, parts of a training after which workers have one model.
+    """A point of the training curves: one or more rounds. After each round, all workers have the same model.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def list_text_facts(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
-    """Return the parameters in a model's metadata: settings of Params in their order, then those of other releases.
+    """Return the parameters in a model's metadata: settings of Params in their order, then of other releases.
 
     Defaults of the optimizer and the learning rate are the objective's.
     """

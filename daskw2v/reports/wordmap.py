@@ -2,7 +2,7 @@
 
 A layout takes the unit vectors of n words, shape (n, vector_size) float32, and the indices of each word's nearest words
 among them, best first, shape (n, k) int64. It returns positions, shape (n, 2) float32, and a sentence on how they were
-computed. A map of the same vectors is the same on one machine; only UMAP draws at random, from a fixed seed.
+computed. The same vectors give the same map on one machine; only UMAP draws at random, from a fixed seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Cluster:
     members
         Indices of the words, int64, most frequent first.
     label
-        The up to three most frequent words of the half of the words with vectors nearest to the cluster's center.
+        Up to three words, the most frequent ones of the half whose vectors are nearest to the cluster's center.
     word
         Index of the word whose position on the map is in the middle of this half.
     """
@@ -166,7 +166,7 @@ def _rank_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
 
 
 def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words so that words are near that are joined in the graph of nearest words. A layout of `LAYOUTS`.
+    """Lay out words so that edges of the graph of nearest words are short. A layout of `LAYOUTS`.
 
     Each edge pulls its two words together, and any two words push each other away: the forces of t-SNE (van der Maaten
     and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak, 2022,
@@ -252,7 +252,7 @@ def _descend(positions: Float32Array, starts: Int64Array, ends: Int64Array, weig
 
 
 def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
-    """Return the edges' pull on each word, shape (n, 2), a quarter of its gradient; edges are as of `_make_edges`."""
+    """Return a quarter of the gradient of the edges' pull on each word, shape (n, 2); edges are of `_make_edges`."""
     apart = positions[starts] - positions[ends]
     apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
     sums = [np.bincount(starts, apart[:, axis], len(positions)) for axis in (0, 1)]
@@ -260,7 +260,7 @@ def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights
 
 
 def _push(positions: Float32Array) -> Float32Array:
-    """Return the push of all other words on each word, shape (n, 2), minus a quarter of its gradient."""
+    """Return minus a quarter of the gradient of all other words' push on each word, shape (n, 2)."""
     push, total = np.empty_like(positions), 0.0
     x, y = positions.T.copy()
     for block in cut(len(positions), _BLOCK):

@@ -21,13 +21,13 @@ _TEXTS = (parts.LAYOUT, sessions.LAYOUT, walks.LAYOUT)  # layouts of text that i
 
 
 def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary: str) -> None:
-    """Write the record of the corpora, and of the vocabulary with this key, that a run uses to the folder `records`."""
+    """Record in the folder `records` the corpora, and the key of the vocabulary, that a run uses."""
     names = list(dict.fromkeys(corpus.name for corpus in corpora))
     records.write_manifest({"corpora": names, "vocabulary": vocabulary}, f"{run_id}{_SUFFIX}")
 
 
 def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str]:
-    """Delete the results that recorded runs use, except the results that one of `runs` uses, and the other records.
+    """Delete the results of recorded runs, except results that one of `runs` uses, and the records of other runs.
 
     Parameters
     ----------

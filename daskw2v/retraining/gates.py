@@ -35,7 +35,7 @@ def _share(default: float | None, help: str) -> Any:
 class Gates(Settings):
     """Requirements for a new version. None disables a gate. A first version is not compared with a served one.
 
-    Whatever these are, the loss and all vectors have to be finite.
+    In any case, the loss and all vectors must be finite.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
     published
         The served version and its scores on the same sets; None before the first version.
     novelty
-        Difference of the new text from the served version's text; None to leave out its gates.
+        Difference of the new text from the served version's text; None leaves out the gates of new text.
     """
     lengths, loss = _measure_lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
     results = [_make_gate("loss", "mean loss of a pair", loss), *_judge_lengths(gates, lengths)]
@@ -272,7 +272,7 @@ def _judge_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool
 
 
 def first_scores(evaluation: Evaluation) -> dict[str, Score]:
-    """Return the score of each evaluation set by "kind/name"; of several methods, that of the first."""
+    """Return the score of each evaluation set by "kind/name"; of several methods, the first counts."""
     scores: dict[str, Score] = {}
     for score in evaluation.rows():
         scores.setdefault(f"{score.kind}/{score.name}", score)
@@ -300,7 +300,7 @@ def _compute_share(which: npt.NDArray[np.bool_]) -> float:
 
 
 def _require_at_least(name: str, what: str, value: float | None, bound: float) -> Gate:
-    """Return a gate that a value passes if it is at least `bound`, None never; `what` describes the value."""
+    """Return a gate that a value passes if it is at least `bound`; None never passes. `what` describes the value."""
     passed = value is not None and value >= bound
     return _make_gate(name, what, value, bound, passed=passed, required=f"at least {bound:.4g}")
 
@@ -320,7 +320,7 @@ def _make_gate(
     passed: bool = True,
     required: str = "finite",
 ) -> Gate:
-    """Return a gate, which a value passes if `passed` is true and it is finite; None, for undefined, never passes.
+    """Return a gate, which a value passes if `passed` is true and the value is finite; None never passes.
 
     `what` describes the value, `required` what is required of it.
     """

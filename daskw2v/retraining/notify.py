@@ -165,7 +165,7 @@ def format_metrics(summary: Summary) -> str:
 def _list_gauges(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
     """Yield name, meaning and label of each gauge, and its values by texts of the label; None stands for no value.
 
-    A gauge without label, "", has one value, by the text "".
+    A gauge without a label has the label "" and one value, by the text "".
     """
     ended = summary.started.timestamp() + summary.seconds
     yield "last_run_timestamp_seconds", "When the last run ended.", "", {"": ended}
@@ -192,7 +192,7 @@ def _format_value(value: float) -> str:
 
 
 def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: float, tries: int) -> str | None:
-    """Post JSON to a URL, with retries if the host is not reached, or answers as `_try_post` says.
+    """Post JSON to a URL, with retries after errors that `_try_post` marks for retry.
 
     The host may receive the JSON more than once.
 
@@ -224,7 +224,7 @@ def _post_json(url: str, content: bytes, headers: Mapping[str, str], timeout: fl
 def _try_post(request: Request, timeout: float) -> tuple[str | None, bool]:
     """Send a request once; return the problem, without a subject, or None; and whether to retry.
 
-    Errors of the server and of the connection are retried, and statuses in `_RETRIED`.
+    Errors of the server and of the connection, and statuses in `_RETRIED`, are retried.
     """
     try:
         status = call_in_time(_send, (request, timeout), timeout)  # the socket's timeout restarts with each byte

@@ -32,7 +32,7 @@ def promote(
         The checks; by default those of `Gates()`. `resources` has their evaluation sets. Those of new text,
         `max_unknown` and `max_shift`, are left out: the text is not read.
     resources, **settings
-        `Resources`, and fields of them that replace theirs: evaluation sets, storage options, timeout of the store.
+        `Resources`, and values that replace their fields: evaluation sets, storage options, timeout of the store.
     reason, request
         As in `Versions.publish`.
 

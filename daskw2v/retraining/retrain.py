@@ -195,9 +195,9 @@ def _check_settings(params: Params, resources: Resources, policy: Policy, gates:
 
 
 def _result_of_error(error: Exception, store: Store, key: str) -> RunResult:
-    """Return the result of a run, named `key` in the history, that ended by an error: failed or busy, or published.
+    """Return the result of a run that ended by an error: failed or busy, or published if the error came later.
 
-    It is published if the error came after that.
+    `key` is the run's key in the history.
     """
     outcome = Outcome.BUSY if isinstance(error, BusyError) else Outcome.FAILED
     message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
@@ -312,8 +312,9 @@ class RetrainingRun:
     ) -> RunResult:
         """Train and publish a version on the files `now`, unless the version that was served last has this text.
 
-        If it has, it is served again where a damaged version replaced it; or the run ends as the interrupted one that
-        published it; or nothing is new. `base` is as in `_run`; `damaged` are names of versions that are passed over.
+        If that version has this text, it is served again if a damaged version replaced it; or the run ends like the
+        interrupted run that published it; or nothing is new. `base` is as in `_run`; `damaged` are names of versions
+        that are passed over.
         """
         served = self._find_last_served(damaged)
         if served is None or not self._can_extend(served) or any(compare_sources(self._read_sources(served), now)):
@@ -388,7 +389,7 @@ class RetrainingRun:
     ) -> RunResult | None:
         """Check a candidate against `served`; return the result if a gate stops it.
 
-        Else write it, aligned if the policy says so, as the finished version `version`, and return None.
+        Otherwise write it, aligned if the policy says so, as the finished version `version`, and return None.
         """
         folder, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
@@ -544,7 +545,7 @@ def _served_by(work: Store, key: str) -> str | None:
 
 
 def _served_before(work: Store) -> set[str | None]:
-    """Return the names of versions that the history names as served; None among them for states that served none."""
+    """Return the names of the versions served in states of the history; None for states without a served version."""
     return {state.name for state in read_history(work / FOLDER)}
 
 

@@ -80,7 +80,7 @@ class ContextMatrix:
     words, context_size
         Number of rows and of columns.
     text_words, pairs
-        Number of known tokens in the text before subsampling, and of pairs, with those of the base.
+        Number of known tokens in the text before subsampling, and of pairs, including the base.
     seconds
         Time that it took to build the matrix.
     """
@@ -150,7 +150,7 @@ class Build(NamedTuple):
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
         """Return a band of the part file `name`, in order of rows, shape (items, columns).
 
-        `piece` is the path of the file's folder below that of the build.
+        `piece` is the path of the file's folder below the folder of the build.
         """
         return read_part(self.folder / piece, name, self.n_bands, band, dtype, columns)
 
@@ -301,7 +301,7 @@ def sampling_rules(params: Params) -> dict[str, Any]:
 
 
 def check_rules(base: Mapping[str, Any], params: Params) -> None:
-    """Refuse a base, a manifest, that has other sampling rules than the Params.
+    """Refuse a base whose manifest has other sampling rules than the Params.
 
     Raises
     ------

@@ -49,8 +49,8 @@ class Cutter:
         Returns
         -------
         segment
-            The segment. `tokens` and `positions` go on, undefined, behind the kept words, which end at the last of
-            `bounds`; `bounds` may repeat.
+            The segment. The kept words end at the last of `bounds`; further entries of `tokens` and `positions` are
+            undefined. `bounds` may repeat.
         first, last
             `Segment.centers` of start..stop-1, on the GPU, shape (1,) int64 each.
         """
@@ -172,7 +172,7 @@ def _write_bounds(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
 def _write_ends(before: Any, start: Any, stop: Any, bounds: Any, centers: Any) -> None:
     """Write the first and the last of all bounds, and the range of the centers among the kept words.
 
-    Centers are the kept ones of the tokens with indices start..stop-1 in the text; `before` is as in `_write_kept`.
+    Centers are the kept tokens with indices start..stop-1 in the text; `before` is as in `_write_kept`.
     """
     if cuda.threadIdx.x == 0:
         bounds[0], bounds[bounds.size - 1] = 0, at(before, before.size - 1)

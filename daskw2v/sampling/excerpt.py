@@ -128,7 +128,7 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
 
 
 def draw_pieces(ranges: Sequence[Range], share: float, length: int, key: np.uint64) -> list[Range]:
-    """Return of each stretch of `length` positions, or the rest of a range, one piece, at a random position.
+    """Return one piece, at a random position, of each stretch of `length` positions or rest of a range.
 
     A piece has the share `share`, 0..1, of its stretch, rounded up. `key` is the key of the random positions.
     """

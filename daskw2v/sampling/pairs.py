@@ -94,7 +94,7 @@ class WindowSize(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The rule for negatives that may be of any partition, not only of that of their pair's center.
+    """The rule for negatives of any partition, not only of the partition of their pair's center.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ CHUNK = 1 << 20  # codes that are read at once, at least
 
 
 class Chunk(NamedTuple):
-    """Codes start..stop-1 of a stored shard, which are read at once; `path` is the shard's below the work directory."""
+    """Codes start..stop-1 of a stored shard, read at once; `path` is the shard's path below the work directory."""
 
     path: str
     start: int
@@ -134,7 +134,7 @@ class SegmentReader:
         start, stop
             Range of corpus positions.
         window
-            Number of tokens that a margin has after subsampling, at least, unless the sentence ends before.
+            Smallest number of tokens of a margin after subsampling, unless the sentence ends before.
         keep, key
             Subsampling: `keep_thresholds` of the vocabulary, and the key of the epoch's random numbers.
 
@@ -195,9 +195,9 @@ class SegmentReader:
         return self._open_stored(span.chunk.path)[2]
 
     def starts(self, span: Span) -> Int64Array:
-        """Return the index in the shard of each token at which a sentence starts, of a span's whole shard, ascending.
+        """Return the indices at which sentences start in a span's shard, ascending, int64.
 
-        The type is int64. Starts outside the span are among them.
+        Starts outside the span are included.
         """
         return self._open_shard(span.shard).starts
 

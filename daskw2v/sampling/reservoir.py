@@ -148,7 +148,7 @@ def _replace_largest(heap: Any, entry: Any) -> None:
 
 @kernel
 def _keep_smallest(entries: Any, edges: Any, words: Any, size: Any) -> Any:
-    """Move the `size` smallest entries of each word to the front of `entries`, word after word; return how many.
+    """Move the `size` smallest entries of each word to the front of `entries`, word after word; return their number.
 
     `edges` are the bounds of each word's entries, shape (words + 1,); `words` are the words that have any, ascending.
     A word's entries are in no order afterwards.
@@ -275,7 +275,7 @@ def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: A
     first
         Number of the first row.
     rows
-        Number of each old row in the whole matrix, and of its pairs, shape (m, 2) int64.
+        Index of each old row in the whole matrix, and number of its pairs, shape (m, 2) int64.
     old
         Contexts of the old rows, with new ids, shape (m, l).
     key

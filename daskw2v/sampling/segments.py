@@ -84,7 +84,7 @@ def max_dropped_words(sample: float) -> int:
 
 
 def cut_range(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
-    """Yield the range start..stop-1 in ranges of at most `length` positions: the first, and one past the last."""
+    """Cut start..stop-1 into ranges of at most `length` positions; yield the first and one past the last of each."""
     for first in range(start, stop, length):
         yield first, min(stop, first + length)
 

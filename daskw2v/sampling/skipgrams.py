@@ -167,7 +167,8 @@ def slice_length(n_partitions: int, length: int) -> int:
 def task_length(n_partitions: int, length: int, threads: int | None = None) -> int:
     """Return the number of positions of a task: a piece, or several pieces if few threads hold pairs.
 
-    `length` is the number of positions of the text; `threads` that of the cluster's threads, None if pairs are written.
+    `length` is the number of positions of the text, `threads` the number of the cluster's threads; None if pairs are
+    written.
     """
     piece = piece_length(n_partitions, length)
     return piece if threads is None else piece * max(1, min(_MAX_JOINED, length // threads) // piece)
@@ -457,8 +458,8 @@ def make_bucket_reader(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
     Parameters
     ----------
     parts
-        Parts of a slice's pieces for a group of input partitions. The index is that of `bucket_number`, from 0 on in
-        this group.
+        Parts of a slice's pieces for a group of input partitions. The index is as in `bucket_number`, counted from 0
+        in this group.
     """
     pairs = _make_reader([(part.pairs, part.pair_edges) for part in parts])
     noise = _make_reader([(part.noise, part.noise_edges) for part in parts])

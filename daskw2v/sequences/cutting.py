@@ -44,7 +44,7 @@ class Cut(NamedTuple):
 
 
 def split_ended(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
-    """Split a frame of events into the events of ended sessions and those of open sessions, both sorted.
+    """Split a frame of events into events of ended sessions and events of open sessions, both sorted.
 
     A session is open if its last event is at most `cut.gap` before `cut.latest`: the next part may continue it. All
     sessions are ended where `sessions` carries none over.

@@ -96,7 +96,7 @@ _READERS = {TEXT.name: _read_text}  # all other formats are tables
 
 
 def squeeze_blanks(data: bytes) -> bytes:
-    """Return lines of text with a space for each run of blanks, none at both ends of a line, and one more newline.
+    """Return lines of text with one space for each run of blanks, none at ends of lines, and a newline appended.
 
     Blanks are spaces, tabs and carriage returns.
     """

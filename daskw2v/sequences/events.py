@@ -123,8 +123,8 @@ def read_events(
     stage
         Runs tasks; copies are written to its folder.
     carried
-        Kinds by role of the events that an earlier part carries over. They count as those of one more file, so that the
-        table's kinds hold these events, too. Empty without such events.
+        Kinds by role of the events that an earlier part carries over, which count as one more file: the table's kinds
+        fit these events, too. Empty without such events.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _parse_text(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], d
 
 
 def _cast_events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
-    """Return an Arrow table of columns by role, each cast to its kind; a missing value, but for market, is refused."""
+    """Return an Arrow table of columns by role, each cast to its kind; refuse missing values, except of market."""
     arrays = {role: _cast_column(role, array, kinds[role], roles, url) for role, array in columns.items()}
     missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
     if n_incomplete := pc.sum(missing).as_py():
@@ -408,9 +408,9 @@ def _parse_timestamps(texts: Any, url: str) -> Any:
 
 
 def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
-    """Return the duration that is the setting `name` of sessions, "gap" or "half_life"; None if it is not set.
+    """Return the setting `name` of sessions, "gap" or "half_life", as a duration in the unit of times; None if not set.
 
-    It is in the unit of times, which is nanoseconds if times are points in time. `kinds` are kinds of columns by role.
+    The unit is nanoseconds if times are points in time. `kinds` are kinds of columns by role.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """Builds a graph from an edge list on the cluster: numbers the nodes and writes their edges as rows.
 
-A row has the edges that leave a node, or those to nodes of one type. Part k of n has the rows of the nodes k, k + n,
-and on. For walks, a graph is divided into partitions in the same way; each has one or more parts.
+A row has the edges that leave a node or, if nodes have types, its edges to nodes of one type. Part k of n has the rows
+of the nodes k, k + n, k + 2n, .... For walks, a graph is divided into partitions in the same way; each has one or more
+parts.
 """
 
 import math
@@ -54,7 +55,7 @@ class StoredGraph:
     folder
         Folder of the graph.
     names
-        Files of the names of all nodes, in ranges: node i is the i-th name.
+        Files of the names of all nodes, in ranges: node i has the i-th name.
     name_bytes
         Bytes that all names take in memory.
     rows
@@ -135,7 +136,7 @@ def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
     Raises
     ------
     StoreError
-        If an entry of the manifest is missing or of another type, or does not go with the number of nodes.
+        If an entry of the manifest is missing or of another type, or contradicts the number of nodes.
     """
     url = f"{folder.url}/{MANIFEST}"
     match manifest:
@@ -155,7 +156,7 @@ def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
 def _check_types(types: Any, url: str) -> dict[str, int]:
     """Return the number of nodes of each type, sorted by type, from the entry `types` of the manifest at `url`.
 
-    Another value raises StoreError.
+    Raises a StoreError for another value.
     """
     counts = types.values() if isinstance(types, dict) else [None]
     if len(counts) > numbering.MAX_TYPES or not all(isinstance(count, int) and count > 0 for count in counts):

@@ -84,7 +84,7 @@ class EdgePiece(NamedTuple):
 
 
 class NameRange(NamedTuple):
-    """The range of nodes from `low` on to those below `high`, where None is no limit.
+    """The range of nodes that are at least `low` and below `high`; None is no limit.
 
     `files` has for each piece its folder, and the numbers of its files that may hold nodes of the range.
     """
@@ -261,9 +261,10 @@ def merge_range(folder: Store, number: int, limits: NameRange, types: Sequence[s
 
 
 def _read_between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
-    """Return the nodes of the file `number` of a piece from `limits.low` on and below `limits.high`, and types' codes.
+    """Return the nodes of a piece's file `number` that are within `limits`, and the codes of their types.
 
-    `folder` is the piece's. The nodes are an Arrow array; the codes have the shape (nodes,), or (0,) without types.
+    `folder` is the folder of the piece. The nodes are an Arrow array; the codes have the shape (nodes,), or (0,)
+    without types.
     """
     table = read_table(folder, _file_name(number), [_COLUMN, _TYPE] if types else [_COLUMN])
     names = table.column(_COLUMN).combine_chunks()

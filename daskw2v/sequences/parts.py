@@ -87,8 +87,8 @@ class EventPart:
     files
         The files in the folder, without the manifest.
     events, late
-        Number of events, with those carried over to the part; number of the part's own events that are earlier than the
-        latest event of the parts before.
+        Number of events, including events carried over to the part; number of the part's own events that are earlier
+        than the latest event of the parts before.
     latest
         Time of the latest event of this and all earlier parts, a number as text; "" if no time was read.
     kinds
@@ -277,7 +277,7 @@ class _Writer:
         self.listener(Progress(_STAGE, len(parts), len(parts), "parts", message=message))
 
     def _write_part(self, files: Sequence[Source], previous: EventPart | None, stage: OpenStage) -> EventPart:
-        """Write and return the part of the events in `files` and of those that `previous`, if any, carries over."""
+        """Write and return the part of the events in `files` and of events that `previous`, if any, carries over."""
         client, carried = self.client(), [] if previous is None else previous.files_with_role(CARRIED)
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_MEMORY_RATIO * size / self.resources.block_bytes))
@@ -322,9 +322,9 @@ class _Writer:
 
 
 def _add_carried(frame: Any, part: EventPart) -> Any:
-    """Return the events of a Dask dataframe and those that the part before it, `part`, carries over; lazy.
+    """Return a Dask dataframe of the events of `frame` and the events that the previous part, `part`, carries over.
 
-    It is `frame` itself if `part` carries none over.
+    The result is `frame` itself if `part` carries over none.
     """
     frames, names = needed("dask.dataframe", EXTRA), [file.name for file in part.files_with_role(CARRIED)]
     if not names:
@@ -375,8 +375,8 @@ def _write_markets(counts: Sequence[Any], role: str, folder: Store) -> Any:
 
 
 def _write_counts(counts: Any, folder: Store, role: str) -> tuple[int, list[File]]:
-    """Task: write how often items are in markets, with a value of MARKETS as `role`; return 0 events, and the file.
+    """Task: write how often items are in markets; return 0 events, and a list of the file.
 
-    An empty table is not written.
+    `role` is a value of MARKETS. An empty table is not written.
     """
     return 0, [File.write(folder, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []

@@ -8,9 +8,9 @@
                                              int32, in parts by the partition they go to; `rows/<k>` (n, 2) int32,
                                              nodes and degrees of rows that they bring, and `targets/<k>` (edges, 1)
 
-A walker is the state of a walk, see `steps`. In a round each partition is read by one task, which lets the walkers
-there step until they leave, some of them after the others. The next round reads their files. Walkers are deleted after
-the next round; trails after they were written as walks, in the order of walks, with the names of nodes. A group is the
+A walker is the state of a walk (see `steps`). In a round each partition is read by one task, which lets the walkers
+there step until they leave, a number of walkers at a time. The next round reads their files. Walkers are deleted after
+the next round, trails after they were written as walks, in the order of walks, with the names of nodes. A group is the
 files of walks that one task writes. A finished task is not run again.
 """
 

@@ -133,7 +133,7 @@ def write_rows(layout: GraphLayout, part: int, edge_paths: Sequence[str]) -> Sto
 
 
 def _check_sums(rows: Int64Array, weights: Float64Array) -> None:
-    """Raise an InputError for edges' weights that add up, in one of `rows`, to so much that walks would overflow.
+    """Raise an InputError if the weights of a row's edges add up to so much that walks would overflow.
 
     `rows` has the row of each edge, ascending.
     """
@@ -175,7 +175,7 @@ def load_rows(folder: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdg
     DamageError
         If a part is missing or damaged.
     StoreError
-        If a part holds what is no part of this graph, or memory has no room for the rows.
+        If a part is not of this graph, or memory has no room for the rows.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
     check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, folder.url)

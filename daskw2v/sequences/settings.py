@@ -87,7 +87,7 @@ class EdgeList(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """The settings that change the graph, by name, of types only those that are set."""
+        """The settings that change the graph, by name; columns of types only if they are set."""
         return {name: value for name, value in asdict(self).items() if name not in _TYPES or value is not None}
 
 

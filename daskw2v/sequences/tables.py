@@ -28,7 +28,7 @@ ArrowColumns = dict[str, Any]  # Arrow arrays by the names of their columns
 def read_columns(
     block: TextBlock, names: Sequence[str], options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[ArrowColumns]:
-    """Yield batches of a block's rows: Arrow arrays by the names of columns, which are `names`.
+    """Yield batches of a block's rows: Arrow arrays of the columns `names`, by name.
 
     `options` are options for fsspec, and `timeout` is in seconds.
 
@@ -142,7 +142,7 @@ def is_text(arrow_type: Any) -> bool:
 
 
 def find_id_kind(arrow_type: Any, url: str, subject: str) -> str | None:
-    """Return the kind of ids in a column: `INTEGER`, also of floats, `UNSIGNED` or `STRING`; None if its type is null.
+    """Return the kind of ids in a column: `INTEGER` (also for floats), `UNSIGNED` or `STRING`; None for the type null.
 
     Parameters
     ----------

@@ -82,8 +82,8 @@ def write_walks(
     ClusterError
         As `choose_n_partitions` does.
     ParameterError
-        As both do; or if there is a metapath, but edges have no types, or no node has one of its types; or types, but
-        no metapath.
+        As `build_graph` and `choose_n_partitions` do; or if there is a metapath, but edges have no types, or no node
+        has one of its types; or if there are types, but no metapath.
     """
     check_types(edges, walks)
     with listening(listener) as listen:
@@ -135,7 +135,7 @@ def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client
 
 
 def _fill_file(files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None) -> None:
-    """Task: write a file of walks: from the nodes of a part, of all numbers of the file, whose first is `first`.
+    """Task: write a file of walks from the nodes of a part, of all numbers of the file; `first` is the first number.
 
     `names` are all nodes' names, an Arrow array; `types` are the codes of their types, None without types.
     """

@@ -318,7 +318,7 @@ def _build(
 ) -> Corpus:
     """Encode all blocks of files whose shards are missing; return the corpus, which is saved.
 
-    `asked` is `Corpus.asked`; `stage` builds in the folder of the encoding; others are as in `encode_sources`.
+    `asked` is `Corpus.asked`; `stage` builds in the folder of the encoding; all else is as in `encode_sources`.
     """
     began, folder = time.monotonic(), stage.folder
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
@@ -408,7 +408,7 @@ class Quarantine:
     def condemn(self, key: str, error: Daskw2vError) -> bool:
         """Split a batch that failed, or leave its only block out; return True if encoding goes on.
 
-        It ends if no more blocks may be left out, or the error is neither an InputError nor a TrainingError.
+        Encoding ends if no more blocks may be left out, or the error is neither an InputError nor a TrainingError.
         """
         if len(self.bad) == self._max_bad_blocks or not isinstance(error, InputError | TrainingError):
             return False

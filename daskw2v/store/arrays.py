@@ -47,7 +47,7 @@ class StoredArray:
     Attributes
     ----------
     shape, ndim, chunks, shards, dtype, attrs
-        As of the Zarr array; `dtype` has this machine's byte order.
+        As in the Zarr array; `dtype` has this machine's byte order.
     """
 
     def __init__(self, array: zarr.Array[Any], url: str) -> None:

@@ -163,7 +163,7 @@ def _force_to_disk(files: list[str]) -> None:
 
 
 def _group_by_device(files: list[str]) -> dict[int, list[str]]:
-    """Return the files of each filesystem, by its device number, of sorted files; without those of deleted folders."""
+    """Return sorted files by the device number of their filesystem, without files of deleted folders."""
     by_device = dict[int, list[str]]()
     for folder, files_in_folder in groupby(files, os.path.dirname):
         with suppress(FileNotFoundError):

@@ -289,7 +289,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return await self._with_retries(key, lambda: self._store.exists(key))
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Write a value, metadata with their checksum and location; those of an array under `hold` wait for `finish`.
+        """Write a value; add checksum and location to metadata. Metadata of an array under `hold` wait for `finish`.
 
         Raises
         ------

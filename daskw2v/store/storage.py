@@ -232,9 +232,9 @@ class Store:
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file as `write_bytes` does, but delete an existing file first, and never write over one.
 
-        It is deleted while the guards hold. So a process that lost its lease, and was paused right before the write,
-        fails on the file of the next holder, and changes nothing. If there is no such file, the process deletes the
-        file that it wrote: guards are checked once more after the write.
+        The existing file is deleted while the guards hold. So a process that lost its lease, and was paused right
+        before the write, fails on the file of the next holder, and changes nothing. If there is no such file, the
+        process deletes the file that it wrote: guards are checked once more after the write.
 
         Raises
         ------
@@ -341,7 +341,7 @@ class Store:
     ) -> None:
         """Write the manifest that declares a result finished, as `create_bytes` does: an existing one is replaced.
 
-        It is valid only in folders of this folder's name, or with `portable` in any folder.
+        The manifest is valid only in folders with this folder's name, or with `portable` in any folder.
         """
         self.create_bytes(name, self._encode_manifest(values, name, portable=portable), alone=alone)
 

@@ -21,7 +21,7 @@ from daskw2v.training.strategies import find_strategy, with_usable_strategies
 
 
 class CompileAhead:
-    """A context manager for the process that compiles the kernel of a run: begun by `start`, killed by the block's end.
+    """A context manager of the process that compiles a run's kernel: `start` begins it, the end of the block kills it.
 
     If the process fails, the run compiles the missing kernel itself.
 
@@ -44,7 +44,7 @@ class CompileAhead:
             self._process.wait()
 
     def start(self) -> None:
-        """Start the process, once; do nothing where the kernel is compiled, need not be, or could not be kept."""
+        """Start the process once, unless the kernel is compiled, need not be compiled, or could not be stored."""
         params = _predict_params(self._params, self._resources)
         can_compile = self._process is None and sys.executable and is_kept()
         if params is None or not can_compile or mark_file(params).exists():

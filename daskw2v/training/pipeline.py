@@ -102,8 +102,8 @@ def train(
         lines elsewhere, on stderr; None for silence.
     callbacks
         Objects that are called after each round (a part of the training), after epochs and at the end, and may stop
-        training early (`Callback`). A run that they may stop is another one than without them. The version of a stopped
-        run says in `metadata["stopped"]` where it was stopped.
+        training early (`Callback`). A run that callbacks may stop has another name than a run without them. The version
+        of a stopped run says in `metadata["stopped"]` where it was stopped.
     **settings
         Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 

@@ -46,7 +46,7 @@ class Text:
     vocabulary
         Number of words of the vocabulary, which are the rows of the tables.
     blocks, shards
-        Number of blocks, ranges of files that tasks read, and of shards, the encoded text that tasks write.
+        Number of blocks (ranges of files, which tasks read), and of shards (encoded text, which tasks write).
     shard_words, shard_types
         Running words of the largest shard, and distinct words of the shard with most distinct words.
     entries
@@ -139,7 +139,7 @@ class Load:
 
     @cached_property
     def shares(self) -> Float64Array:
-        """Share of each of the most frequent words in the pairs, and last that of one rare word, shape (n + 1,)."""
+        """Share of each of the most frequent words in the pairs, and last the share of a rare word, shape (n + 1,)."""
         return np.append(self.top, max(0.0, 1 - self.top.sum()) / max(1, self.rare))
 
     @cached_property

@@ -36,7 +36,7 @@ def check_strategy(params: Params, resources: Resources) -> None:
     ------
     ParameterError
         If the strategy does not exist, has no kernel for objective and device, refuses a value, or does not read an
-        option that is set; or, for "auto", if this is so of all strategies.
+        option that is set; or, for "auto", if this holds for all strategies.
     """
     if params.strategy.is_open:
         _check_auto(params, resources)
@@ -50,7 +50,7 @@ def check_strategy(params: Params, resources: Resources) -> None:
 def with_strategy(params: Params, name: str, resources: Resources) -> Params | None:
     """Return Params with the strategy of this name; None if it has no kernel for them, or refuses a value.
 
-    The strategy exists. Settings that it does not read are not refused.
+    The strategy must exist. Settings that it does not read are accepted.
     """
     strategy = find_strategy(name)
     try:
@@ -63,7 +63,7 @@ def with_strategy(params: Params, name: str, resources: Resources) -> Params | N
 
 
 def with_usable_strategies(params: Params, resources: Resources) -> list[Params]:
-    """Return Params for each strategy that can train these and reads all of their settings, for "auto" to choose.
+    """Return the Params with each strategy that can train them and reads all of their settings, for "auto" to choose.
 
     Strategies of plug-ins are left out.
     """

@@ -83,7 +83,7 @@ def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) ->
 
 
 def _call_on_worker(client: Client, name: str, activity: str, task: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function in a task whose key begins with `name`, and wait; `activity` is the task in errors."""
+    """Call a function in a task whose key begins with `name`, and wait; `activity` names the task in errors."""
     gather(client, [client.submit(task, *arguments, key=f"{name}-{uuid.uuid4().hex}")], activity)
 
 
@@ -206,8 +206,8 @@ def _stop_facts(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 def _worker_facts(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
     """Return the manifest's facts of each worker, by number, since this call began: speed, seconds, bytes sent.
 
-    The peak of its memory is since its start. Words are shared among workers in proportion to their pairs. Memory and
-    traffic of a worker that is gone are not known; all traffic of a worker that came later counts.
+    The peak of memory is since the worker's start. Words are shared among workers in proportion to their pairs. Memory
+    and traffic of a worker that is gone are not known; all traffic of a worker that came later counts.
 
     Parameters
     ----------

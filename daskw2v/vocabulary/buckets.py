@@ -1,7 +1,8 @@
 """The exact merge of the dictionaries of all shards, one bucket of hashes at a time, with bounded memory.
 
 A bucket has the words whose hashes begin with the same bits. Each task writes to a folder of an attempt, whose random
-name later steps take. Each build has a folder of its own, so that two clients do not interfere. The folder contains:
+name is passed to later steps. Each build has a folder of its own, so that two clients do not interfere. The folder
+contains:
 
     shards.json               paths of the shards, in order
     listed                    the list of words, if there is one, as a shard, so that the list has buckets, too
@@ -183,7 +184,7 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
     Returns
     -------
     dict
-        attempt; n_types, n_tokens and largest (count) of the bucket; n_kept and sample (keys, as of `order`) of the
+        attempt; n_types, n_tokens and largest (count) of the bucket; n_kept and sample (keys, as in `order`) of the
         words that may be kept; missing and missing_words: number of listed words that do not occur, and the first of
         these as pairs of index in the list and word.
     """
@@ -311,7 +312,7 @@ class Maps:
 
 @lru_cache(maxsize=4)
 def shard_numbers(folder: Store) -> dict[str, int]:
-    """Return the index of each shard that a vocabulary was counted from, by the shard's path; as `read_shard_paths`."""
+    """Return the index of each shard in `read_shard_paths`, by its path; argument and errors are the same as there."""
     return {path: number for number, path in enumerate(read_shard_paths(folder))}
 
 

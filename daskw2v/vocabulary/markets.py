@@ -99,7 +99,7 @@ def _schema() -> Any:
 def add_up(tables: Sequence[Any]) -> Any:
     """Add up the counts of equal pairs of word and market in Arrow tables; return one table, sorted by the pairs.
 
-    All have the columns word and market, large_string, and count, int64; without tables the result has no rows.
+    All tables have the columns word and market, large_string, and count, int64. Without tables the result has no rows.
     """
     sums = pa.concat_tables([_schema().empty_table(), *tables]).group_by([WORD, MARKET]).aggregate([(COUNT, "sum")])
     return sums.rename_columns([WORD, MARKET, COUNT]).sort_by([(WORD, "ascending"), (MARKET, "ascending")])

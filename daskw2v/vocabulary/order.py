@@ -91,7 +91,7 @@ def order_piece(folder: Store, piece: int, merged: Sequence[str], bounds: Int64A
     bounds
         Bounds of the piece in each bucket, shape (2, buckets).
     size
-        Number of words in the vocabulary; words with ids from it on are dropped.
+        Number of words in the vocabulary; words with ids of `size` or more are dropped.
 
     Returns
     -------

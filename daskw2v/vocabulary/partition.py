@@ -48,7 +48,7 @@ class Partitions:
         return rows + int(_reflect(partition, rows, self.n) < rest)
 
     def words(self, partition: int, start: int = 0, stop: int | None = None) -> RowIds:
-        """Return the ids of the words in the rows start..stop-1 of a partition, or to its end, ascending, int64."""
+        """Return the ids of the words in rows start..stop-1 of a partition, all rows by default, ascending, int64."""
         size = self.size(partition)
         rows = np.arange(start, size if stop is None else min(stop, size))
         return rows * self.n + _reflect(partition, rows, self.n)

@@ -150,7 +150,7 @@ def _compute_powers(base: int, n: int) -> UInt64Array:
 
 
 def is_word(key: Any) -> TypeGuard[Word]:
-    """Return whether a key is a string or an integer, and no bool."""
+    """Return whether a key is a string or an integer, but not a bool."""
     return isinstance(key, str) or is_number(key, Integral)
 
 
@@ -241,7 +241,7 @@ class Vocabulary(PickledFields):
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the id of a word, a string or an integer; None if the vocabulary lacks the word, or it is neither."""
+        """Return the id of a word, a string or an integer; None if the vocabulary lacks it, or it has another type."""
         word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None

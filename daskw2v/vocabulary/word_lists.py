@@ -87,7 +87,7 @@ def read_list(
 
 
 def _detect_form(lines: Sequence[bytes]) -> _Form | None:
-    """Return the first of `_FORMS` that all lines have, none of which is blank; None if each line is a word alone.
+    """Return the first of `_FORMS` that all lines, none of them blank, have; None if each line is a word alone.
 
     The first line may be a header. A single line is a word alone, also if it ends in a number.
     """

@@ -40,7 +40,7 @@ def _open(file: Any, block: TextBlock) -> tuple[Any, Callable[[TextColumns], Ite
 
 
 def _has_index(file: Any, url: str) -> bool:
-    """Rewind an open file; return whether it has an index of record batches, as all but streams; refuse Feather 1."""
+    """Return whether an open file has an index of record batches, which streams lack; rewind it; refuse Feather 1."""
     start = file.read(len(_FILE))
     file.seek(0)
     if start.startswith(_FEATHER_1):

@@ -57,7 +57,7 @@ class Format:
 def cut_bytes(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
     """Return the blocks of a file of lines: ranges of `block_bytes` bytes; an empty file has no blocks.
 
-    A file of several blocks that is no text by its first bytes is refused by an InputError.
+    Raises an InputError if a file of several blocks is not text by its first bytes.
     """
     if source.size > block_bytes:  # only the task that reads the first block sees the first bytes
         with open_source(source, storage_options, timeout) as file:

@@ -434,7 +434,7 @@ def _list_columns(present: Mapping[str, Any]) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text or its categories, lists of texts, integers or nulls, or the type null."""
+    """Return whether an Arrow type is text, categories of text, null, or lists of texts, integers or nulls."""
     value = kind.value_type if is_list(kind) else kind
     is_number = is_list(kind) and pa.types.is_integer(value)
     return is_string(value) or is_number or pa.types.is_null(value)
@@ -478,7 +478,10 @@ def _list_types() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
 
 
 def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return bytes (n,), not copied, and offsets (t + 1,), from 0 on, of an Arrow array of t texts, `large_string`."""
+    """Return the bytes (n,), not copied, and the offsets (t + 1,) of t texts in an Arrow array of type large_string.
+
+    The first offset is 0.
+    """
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.zeros(1, np.int64)
     if len(array):

@@ -79,7 +79,7 @@ def _parse_records(
 
 
 def _parse_line(line: str, column: str, weight: str | None) -> tuple[Any, int]:
-    """Return the text, list of strings or integers, or None for null, of a line of JSON, and how often it counts.
+    """Return a JSON line's text, list of strings or integers, or None for null, and how often the line counts.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
 def room(most: int | None = None) -> int:
     """Return the largest number of warps that the GPU may run at a time, for any kernel of this module; at most `most`.
 
-    Under the simulator it is `most`, or 1 for None.
+    Under the simulator, the number is `most`, or 1 for None.
     """
     if numba.config.ENABLE_CUDASIM:
         return most or 1
@@ -144,7 +144,7 @@ def _compile(run: Any, arguments: tuple[Any, ...]) -> Any:
 def _count_warps(compiled: Any, shared: int, device: int) -> int:
     """Return the number of warps of a compiled kernel that the current GPU, `device`, can run at a time.
 
-    Each warp has `shared` bytes of shared memory; the kernel is allowed to use as many from now on.
+    Each warp has `shared` bytes of shared memory, which the call sets as the kernel's limit.
     """
     function, attributes = compiled.library.get_cufunc(), driver.binding.CUfunction_attribute
     most = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # 48 KB by default

@@ -1,8 +1,8 @@
 """Operations of the lanes of a warp, loads and stores of four floats, which Numba lacks, and rows in registers.
 
-Of a row, each lane has four floats of every 128, which are a chunk. A lane's part of several rows is a local array of
-shape (rows, floats). Loops have constant lengths, so that the compiler keeps this array in registers. Tables are flat.
-`lane` is the number of the calling lane, 0..31.
+A row is cut into chunks of 128 floats; each lane has four floats of a chunk. A lane's part of several rows is a local
+array of shape (rows, floats). Loops have constant lengths, so that the compiler keeps this array in registers. Tables
+are flat. `lane` is the number of the calling lane, 0..31.
 
 Under Numba's simulator, which has no warps, the same names are plain functions (`kernels.cuda.simulated`).
 """
@@ -160,7 +160,7 @@ def at(array: Any, i: Any) -> Any:
 
 @device
 def _fold(lane: Any, a: Any, b: Any, mask: Any) -> Any:
-    """Return the sum of two lanes whose numbers differ in a bit, `mask`: of `b` to the lane with it, else of `a`."""
+    """Return the sum over two lanes whose numbers differ in the bit `mask`: of `b` in the lane with it, else of `a`."""
     upper = (lane & mask) != 0
     kept, sent = (b, a) if upper else (a, b)
     return kept + shuffle_xor(sent, mask)

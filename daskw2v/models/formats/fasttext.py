@@ -219,7 +219,7 @@ def _read_quantized(
 
 
 def _check_shape(url: str, header: _Header, rows: int, columns: int, buckets: int) -> None:
-    """Raise InputError if a table does not fit the header; without n-grams its `buckets` further rows are optional."""
+    """Raise InputError if a table does not fit the header; without n-grams, the `buckets` last rows are optional."""
     min_rows = header.words + (0 if header.ngrams is None else buckets)
     if columns != header.dim or not min_rows <= rows <= header.words + buckets:
         raise _malformed(url, f"holds a table of {rows} rows and {columns} columns")
@@ -294,7 +294,7 @@ def _read_uint8(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
-    """Read the centroids of each part of a row, shape (parts, part_size, 256) float32; 0 `parts` for any number.
+    """Read the centroids of each part of a row, shape (parts, part_size, 256) float32; `parts` 0 allows any number.
 
     Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
     """

@@ -91,7 +91,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ..., by at most `threads`, 0 for one on each core."""
+        """Add the unit vectors of the words start, start + 1, ..., in at most `threads` threads, 0 for one per core."""
 
     @abstractmethod
     def content(self) -> UInt8Array:
@@ -156,7 +156,7 @@ class GraphIndex(Searcher):
         return np.frombuffer(self._index.save(), np.uint8) if self._content is None else self._content
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return the `topn` words that the graph returns for each unit vector, as the nearest if it finds so many."""
+        """Return the `topn` words that the graph finds for each unit vector, as the nearest unless it finds fewer."""
         with self._lock:
             matches = self._index.search(units.astype(_HALF), topn)
         keys, counts = np.atleast_2d(matches.keys), np.atleast_1d(getattr(matches, "counts", len(matches)))
@@ -214,7 +214,7 @@ class Table(Searcher):
     ) -> tuple[Int64Array, Float32Array]:
         """Return the n words with the highest scores for each query, best first, and scores, both (n_queries, n).
 
-        n is 4 `topn`, at least the effort, and at most all words.
+        n is the larger of 4 * `topn` and the effort, but at most the number of words.
 
         Parameters
         ----------
@@ -275,8 +275,8 @@ class Int8Index(Table):
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to each of n unit vectors, shape (n, D).
 
-        Each vector has 4 `topn` candidates, at least the index's effort, and at most all words. The bound of a vector
-        is an upper bound of its cosines with all other words; -inf if all words are candidates.
+        The number of candidates is as in `_rank`. The bound of a vector is an upper bound of its cosines with all words
+        that are no candidates; -inf if all words are candidates.
         """
         queries, scales, errors = quantize_queries(units)
         bounds = import_module("daskw2v.kernels.search").bounds  # Numba is loaded once it is needed
@@ -338,7 +338,7 @@ class ProductIndex(Table):
             raise refused(source, "has a centroid that is not finite")
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
-        """Add the unit vectors of the words start, start + 1, ...; those of the first call make the centroids."""
+        """Add the unit vectors of the words start, start + 1, ...; the vectors of the first call make the centroids."""
         parts = cut_vectors(units, self._part)
         if start == 0:
             self._books[:] = make_books(parts)

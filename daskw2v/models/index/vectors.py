@@ -37,8 +37,8 @@ class IndexedVectors(Vectors):
 
     `nearest`, `most_similar` and analogies by `3cosadd` use the index, which finds all of the nearest words if it is
     `int8`, and most of them otherwise. Where it finds too few, or another word may be nearer by the bounds of `int8`,
-    the search is done again without it. `exact` searches without the index, whose searches refuse `restrict_vocab`;
-    everything else is as in `Vectors`. Words outside the vocabulary can be queries but not neighbours.
+    the search is done again without it. `exact` searches without the index. Searches with the index refuse
+    `restrict_vocab`; all else is as in `Vectors`. Words outside the vocabulary can be queries but not neighbours.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def check_sif(a: Any) -> None:
 
 
 def sif_weights(vectors: Vectors, a: float) -> Float32Array:
-    """Return the weight a / (a + p) of each word, shape (V,) float32; p is its share of the counts of all words.
+    """Return the weight a / (a + p) of each word, shape (V,) float32; p is the word's share of all counts.
 
     Raises
     ------
@@ -73,14 +73,14 @@ def sif_weights(vectors: Vectors, a: float) -> Float32Array:
 
 
 def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
-    """Return the name of a model's tokenizer, and the content of its tokenizer.json; None for another kind.
+    """Return the name of a model's tokenizer, and the content of its tokenizer.json, or None for other tokenizers.
 
     The name is "whitespace" if the metadata have none.
 
     Raises
     ------
     InputError
-        If the name is of a tokenizer.json, which the vectors lack; `remedy` ends the message.
+        If the tokenizer is a tokenizer.json that the vectors lack; `remedy` ends the message.
     """
     name, content = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")), vectors.tokenizer_json()
     if content is None and is_settled_file(name):
@@ -90,7 +90,10 @@ def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
 
 
 def _mean_vectors(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
-    """Return the mean of the vectors of each text's known words, times `weights`, (V,); (n, D), zeros without any."""
+    """Return the mean of the vectors of each text's known words, times their `weights`, (V,), shape (n, D).
+
+    Words outside the vocabulary have the weight 1. A text without known words has zeros.
+    """
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)
     if weights is not None:

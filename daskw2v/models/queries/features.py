@@ -127,7 +127,7 @@ def fit_ngrams(
     ngrams
         Lengths and buckets of the n-grams.
     max_ngrams
-        Largest number of n-grams with rows, the n-grams of the most words; all by default.
+        Largest number of n-grams with rows; the n-grams of the most words are kept, and all by default.
 
     Raises
     ------

@@ -154,8 +154,8 @@ class Frames(WordQueries):
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        The neighbours are those of `nearest`. Each task searches for those of 4,096 words: its worker opens the
-        model, reads all rows once, block by block, and takes about 400 MB. `to_parquet` of the result writes it.
+        The neighbours are as in `nearest`. Each task searches for the neighbours of 4,096 words: its worker opens
+        the model, reads all rows once, block by block, and takes about 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------

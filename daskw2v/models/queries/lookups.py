@@ -56,7 +56,7 @@ class Keys(_Words, Sequence[str]):
         return [self._vocabulary.word(number) for number in numbers]
 
     def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
-        """Return the row of a word; an integer stands for its digits.
+        """Return the row of a word; an integer means the text of its decimal digits.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Lookups(WordRows, Answers):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a sequence, no list, whose words are decoded when they are read.
+        """The words in order of their ids, as a sequence that decodes words when they are read.
 
         Examples
         --------
@@ -223,7 +223,8 @@ class Lookups(WordRows, Answers):
         keys
             Words; or arrays of shape (D,), which are taken as they are.
         weights
-            Weight of each key, shape (n,); 1 by default. The sum is divided by that of known keys' absolute weights.
+            Weight of each key, shape (n,); 1 by default. The weighted sum is divided by the sum of the absolute weights
+            of known keys.
         pre_normalize
             Whether words' vectors are scaled to length 1 before.
         post_normalize
@@ -236,8 +237,8 @@ class Lookups(WordRows, Answers):
         UnknownWordError
             If a word is not known, and unknown ones are not passed over.
         ParameterError
-            If there are no keys or no list of them, not as many weights as keys, a weight is not finite, or an array is
-            not of D finite numbers.
+            If `keys` is empty or no list, there are not as many weights as keys, a weight is not finite, or an array
+            does not have D finite numbers.
 
         Examples
         --------

@@ -97,7 +97,7 @@ class Outputs(WordRows):
             self.write_to(store)
 
     def write_to(self, store: Store) -> None:
-        """Write the model into a folder, as `save` does, after everything in the folder was deleted."""
+        """Delete everything in a folder, and write the model into it, as `save` does."""
         slices = list(self.slices())
         tables = {"input": (len(self.vocabulary), self.vector_size)}
         if self.features is not None:
@@ -139,8 +139,8 @@ class Outputs(WordRows):
     def output_rows(self) -> StoredRows | None:
         """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
 
-        Rows are read when it is indexed. It is None if the version's table does not have a row for each word, as with
-        hierarchical softmax, and for vectors that are only in memory or that `align` has rotated.
+        Rows are read when the result is indexed. The result is None if the version's table does not have a row for each
+        word, as with hierarchical softmax, and for vectors that are only in memory or that `align` has rotated.
 
         Examples
         --------

@@ -105,7 +105,7 @@ class WordRows:
 
     @classmethod
     def _read(cls, store: Store, in_memory: bool | None) -> Self:
-        """Open the version in a folder; None for `in_memory` loads rows that take less than half of the free memory.
+        """Open the version in a folder; if `in_memory` is None, load rows that take less than half of the free memory.
 
         Raises
         ------
@@ -223,18 +223,21 @@ class WordRows:
                 yield np.arange(rows.start, rows.stop), self._rows[rows]
 
     def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[VectorBlock]:
-        """Yield the vectors of the ids below `limit`, all by default, as `pieces` cut to at most `n_rows` rows."""
+        """Yield the vectors of the ids below `limit`, all by default: the `pieces`, cut to at most `n_rows` rows."""
         for ids, vectors in self.pieces(limit):
             norms = self._lengths(ids, vectors)
             for part in cut(len(vectors), n_rows or len(vectors)):
                 yield VectorBlock(ids[part], vectors[part], norms[part])
 
     def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
-        """Yield the vectors of the ids below `limit` in blocks whose scores for `n_queries` take at most 16 MB."""
+        """Yield the vectors of the ids below `limit` in blocks whose scores for n queries take at most 16 MB."""
         return self.blocks(limit, max(1, SCORES // max(1, n_queries)))
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
-        """Return the lengths of the vectors of n ids, shape (n,), checked and cached; 1 for zeros."""
+        """Return the lengths of the vectors of n ids, shape (n,), and cache them; refuse lengths that are not finite.
+
+        The length of a zero vector is 1.
+        """
         norms = self._norms[ids]
         if not norms.all():
             norms = row_lengths(vectors)
@@ -243,7 +246,7 @@ class WordRows:
         return norms
 
     def _look_up(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array]:
-        """Return the ids of n words, (n,), and their vectors, (n, D); raise UnknownWordError for a word without one.
+        """Return the ids of n words, (n,), and their vectors, (n, D); raise UnknownWordError if a word has no vector.
 
         The id of a word outside the vocabulary, whose vector is composed, is -1.
         """
@@ -255,7 +258,7 @@ class WordRows:
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return ids of n words, -1 if unseen, their vectors, zeros without one, and whether each has one, (n,)."""
+        """Return ids of n words (-1 if unseen), their vectors (zeros if none), and whether each has a vector, (n,)."""
         ids = np.array([-1 if (id_ := self.vocabulary.find(word)) is None else id_ for word in words], np.int64)
         known, rows = ids >= 0, np.zeros((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
@@ -324,7 +327,7 @@ class WordRows:
 
 
 def _make_vocabulary(words: Iterable[Word]) -> Vocabulary:
-    """Return a vocabulary of words in order, with counts of 0; raise ParameterError for a set, or if one is no word."""
+    """Return a vocabulary of words in order, with counts of 0; raise ParameterError for a set, or what is no word."""
     if isinstance(words, Set):
         raise ParameterError("A set of words has no order.", "Give words in a list, in the order of their rows.")
     listed = as_word_list(words)
@@ -335,7 +338,7 @@ def _make_vocabulary(words: Iterable[Word]) -> Vocabulary:
 
 
 def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return real numbers as an array of float32, not copied if it is one; an array of another type for all else."""
+    """Return real numbers as an array of float32, copied only if needed; other values as an array of another type."""
     array = np.asarray(None)
     with suppress(ValueError, FloatingPointError), np.errstate(over="raise"):  # rows of several lengths; large numbers
         array = np.asarray(numbers)

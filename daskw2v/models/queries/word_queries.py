@@ -361,8 +361,8 @@ class WordQueries(WordRows):
     ) -> tuple[Int64Array, Float32Array]:
         """Return ids and scores of the words with the highest scores, shape (topn,) or shorter, best first.
 
-        The score is the product of (1 + cosine) / 2 with the first `n_positive` of `units`, shape (n, D), divided by
-        epsilon plus that with the others.
+        The score is the product of (1 + cosine) / 2 over the first `n_positive` of `units`, shape (n, D), divided by
+        epsilon plus the same product over the other units.
         """
         ranking = Ranking(1, topn)
         for block in self.blocks_for(len(units), self._count_searched(restrict_vocab)):

@@ -17,7 +17,7 @@ Weighted = Word | Vector | tuple[Word | Vector, float]
 
 
 def as_word_list(words: Any) -> list[Word]:
-    """Return the elements of an iterable, not checked, as a list; raise ParameterError for a text or no iterable."""
+    """Return the elements of an iterable, unchecked, as a list; raise ParameterError for texts and non-iterables."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise ParameterError(f"{words!r} is not a list of words.", "Give words in a list, such as ['king', 'queen'].")
     return list(words)

@@ -23,7 +23,7 @@ def cut(length: int, step: int) -> Iterator[slice]:
 def map_ranges(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
     """Return the results of `work` for slices that cover 0..n - 1, in order; each runs in a thread of its own.
 
-    There are at most `threads`, 0 for one on each core, and fewer for a small n.
+    There are at most `threads` threads, 0 for one per core, and fewer for a small n.
     """
     threads = max(1, min(threads or usable_cores(), n // THREAD_ROWS))
     with ThreadPoolExecutor(threads) as pool:

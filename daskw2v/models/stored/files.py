@@ -46,7 +46,7 @@ def _compressed(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[Bina
 def open_for_writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed if its name ends in .gz.
 
-    It appears when the block ends without error, and replaces an existing file.
+    The file appears when the block ends without error, and replaces an existing file.
 
     Raises
     ------

@@ -4,8 +4,8 @@ usearch does not check the links in its file. So the manifest has the file's che
 is refused before usearch reads it. A checksum detects damage, not attacks: trust an index only as you trust code.
 
 The version itself does not change and is complete without an index. Each build writes a file with a new name, which
-the manifest names, so that concurrent builds do not interfere. One build at a time writes the manifest and deletes the
-former file: the holder of a lease.
+the manifest names, so that concurrent builds do not interfere. One build at a time, the holder of a lease, writes the
+manifest and deletes the previous file.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class IndexSummary:
     file, size, digest
         Name of its file in `index/`, size in bytes, and BLAKE2b digest.
     version
-        Attempt of the version whose vectors it has, a random name, as `read_attempt` returns it.
+        Attempt, a random name, of the version whose vectors the index has, as `read_attempt` returns it.
     kind
         Kind of index, one of `KINDS`.
     """
@@ -118,7 +118,7 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
     Raises
     ------
     StoreError
-        If the index has another shape, the file is damaged, missing or larger than it should be, or memory lacks room.
+        If the index has another shape, the file is damaged, missing or too large, or memory does not suffice.
     """
     url = f"{version.url}/{FOLDER}/{summary.file}"
     if (summary.words, summary.dimensions) != shape:

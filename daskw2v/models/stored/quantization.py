@@ -56,7 +56,7 @@ class Codebook:
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Rows that are decoded when they are read, indexed by a slice or an array of numbers, not by one number.
+    """Rows that are decoded when they are read, indexed by a slice or an array of numbers, not by a single number.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def write_features(store: Store, keys: FeatureKeys) -> None:
 
 
 def read_features(store: Store) -> FeatureKeys | None:
-    """Read the features that a version's rows of `features` stand for, in their order; None without such a table.
+    """Read the features that the rows of a version's table `features` stand for, in order; None without this table.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def read_ids(store: Store) -> StableIds | None:
 
 
 def has_ids(store: Store) -> bool:
-    """Return whether a version declares that its words have stable ids, which are not read."""
+    """Return whether a version declares stable ids of its words; the ids are not read."""
     return bool(store.open_group().attrs.get(_IDS))
 
 
@@ -233,7 +233,7 @@ def read_finished(store: Store) -> dict[str, Any] | None:
     DamageError
         If it is damaged.
     FormatError
-        If another daskw2v wrote it, or an entry that has to be a mapping is none.
+        If another daskw2v wrote it, or an entry that has to be a mapping is not one.
     """
     manifest = store.read_manifest()
     if manifest is None or "tables" not in manifest:
@@ -354,7 +354,7 @@ def _create_declared_part(store: Store, name: str) -> zarr.Group:
 
 
 def _open_part(store: Store, name: str) -> zarr.Group | None:
-    """Return an optional group of a version; None if there is none, DamageError if one was declared."""
+    """Return an optional group of a version, or None; raise DamageError if the group is declared but missing."""
     model = store.open_group()
     group = model.get(name)
     if isinstance(group, zarr.Group):

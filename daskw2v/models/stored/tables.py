@@ -1,8 +1,8 @@
 """The tables of a version: float32 rows, of words (`input`) and of other tables of the objective.
 
-A table is written in blocks of rows or, if its rows are dealt out to partitions (`Partitions`), by partition; in both
-cases it is read in order of ids. Its rows are read on demand, as it may be larger than memory; or they are in memory,
-in pieces: its files. `store` is the version's folder throughout.
+A table is written in blocks of rows or, if its rows are distributed to partitions (`Partitions`), by partition; in both
+cases it is read in order of ids. Its rows are read on demand, as a table may be larger than memory; or they are in
+memory, in one piece for each file. `store` is the version's folder throughout.
 """
 
 from collections.abc import Iterator, Mapping
@@ -97,11 +97,11 @@ class StoredRows:
 
     @property
     def chunk_rows(self) -> int:
-        """Rows in a chunk, or in corresponding chunks of all partitions; its multiples are bounds of chunks."""
+        """Rows in a chunk, or in corresponding chunks of all partitions; multiples of this are bounds of chunks."""
         return self.array.chunks[0] * self._n
 
     def __getitem__(self, key: int | slice | npt.ArrayLike) -> Float32Array:
-        """Return one row, shape (D,), or those of a slice or of n ids, shape (n, D); negative ids count from the end.
+        """Return one row, shape (D,), or the n rows of a slice or of ids, shape (n, D); ids below 0 count from the end.
 
         Raises
         ------
@@ -331,7 +331,7 @@ def open_table(store: Store, table: str, group: zarr.Group | None = None) -> Sto
 
 
 def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
-    """Return the names of the tables that a version declares, finished or not; all else is as in `open_table`."""
+    """Return the names of the tables that a version declares; arguments and errors are as in `open_table`."""
     names: Any = (store.open_group() if group is None else group).attrs.get(TABLES)
     if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
         damage = f"names the tables {names!r}, which is not a list of a model's tables"

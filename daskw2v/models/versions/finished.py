@@ -221,8 +221,7 @@ class FinishedVersions:
     def is_bound(self, name: str) -> bool:
         """Return whether the files of an undamaged version are bound to their locations in the version.
 
-        `name` is a name, no tag. Neither `verify` nor reading detects swapped files of a version that an older daskw2v
-        wrote.
+        `name` is not a tag. Neither `verify` nor reading detects swapped files of a version of an older daskw2v.
 
         Raises
         ------
@@ -268,9 +267,9 @@ class FinishedVersions:
         raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
 
     def name_of(self, name: str = POINTER) -> str | None:
-        """Return the name of the version that `LATEST` or a tag refers to, None if it refers to none.
+        """Return the name of the version that `LATEST` or a tag refers to, or None.
 
-        The name of a version is returned as it is, also if there is no such version: only the state is read.
+        The name of a version is returned unchanged, even if there is no such version: only the state is read.
 
         Examples
         --------

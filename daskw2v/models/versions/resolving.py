@@ -95,7 +95,7 @@ def _opens(version: Store) -> bool:
 
 
 def _find_served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, or None, and its folder; None for a folder that is not finished."""
+    """Return the name of the served version, or None, and its folder, or None if the version is not finished."""
     served = read_state(models).name
     if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
         return served, None

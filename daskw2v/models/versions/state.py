@@ -163,7 +163,7 @@ class State:
         return replace(self, names=(version, *self.names)[:_MAX_SERVED])
 
     def without_holds(self, key: str, version: str = "") -> "State":
-        """Return the state without the hold of that key, and without all holds of a version if one is given."""
+        """Return the state without the hold of that key, and without all holds of a version unless it is ""."""
         holds = {k: hold for k, hold in self.holds.items() if k != key and hold.version != version}
         return replace(self, holds=holds)
 
@@ -219,8 +219,8 @@ def change_state(
     models
         The folder `models/`, guarded by the caller's lease.
     change
-        Returns the new state for the present one. Called again if another process has changed the state meanwhile. A
-        state without a difference is written only for a request.
+        Returns the new state for the present one. Called again if another process has changed the state meanwhile.
+        An unchanged state is written only for a request.
     action, reason, request
         As in `Change`. If the request, an id of the caller's, was answered before, nothing is changed, and the newest
         state is returned; its `requests` has the answer.

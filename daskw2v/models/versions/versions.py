@@ -86,8 +86,8 @@ class Versions(FinishedVersions):
         name
             Name or tag of the version.
         expected
-            Name or tag of the version that has to be served until now, or None for no version; by default any may be.
-            The version itself may be served already.
+            Name or tag of the version that must be served until now, None for no version; by default any. If `name` is
+            served already, any value is accepted.
         reason
             Why, for the history.
         request
@@ -141,8 +141,8 @@ class Versions(FinishedVersions):
         reason
             Why, for the history.
         request
-            An id of this request. A second call with the same id changes nothing. A second call without `to` and
-            `request` goes back once more.
+            An id of this request. A second call with the same id changes nothing. Each call without `to` and `request`
+            goes back one version more.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class Versions(FinishedVersions):
         Raises
         ------
         SupersededError
-            If another process changes what is served meanwhile, and `to` is not given.
+            If another process changes what is served meanwhile, and `to` is None.
         StoreError
             If no such version was served before, or `request` was of another change.
         DamageError
@@ -429,8 +429,8 @@ class Versions(FinishedVersions):
         min_age
             Age in seconds below which undamaged versions are kept, as readers may still use them.
         damaged
-            Whether to read all versions and delete the damaged ones, except tagged ones and those on hold. If such a
-            version was served, the version served before it is served again, or the newest if there is none.
+            Whether to read all versions and delete damaged ones that are neither tagged nor on hold. If such a version
+            was served, the version served before it is served again, or the newest if there is none.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 Four windows share their negatives, or each window draws its own (as in word2vec.c). Windows that share are far from
 each other: a range of centers is cut into four streams, and a batch has a window of each. Neighbours have contexts in
-common, and vectors are worse if they share.
+common; if they share negatives, vectors get worse.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def _train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windo
     aim
         `objectives.noise.Negatives`, and `cbow_mean` of Params.
     tile
-        Tuple as long as a group has negatives; the word is a target of its window alone.
+        Tuple with one element per negative of a group; the word is a target of its window alone.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from daskw2v.types import Int64Array
 def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
     """Return the targets of a window, as `WindowRule.goals` says; BATCH windows may share negatives (`cbow_ns.cpu`).
 
-    Each is in another quarter of the range. Negatives of a market belong to one window.
+    The windows of a batch are in different quarters of the range. Negatives of a market belong to one window.
     """
     shared = CBOW.of(prepared.params).negative_sharing == "shared"
     position = int(positions[number % -(-len(positions) // BATCH)]) if shared else None

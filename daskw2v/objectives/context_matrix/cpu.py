@@ -38,7 +38,7 @@ def train(
     first, last
         Range of batches, each BATCH rows from the first word of `columns` on.
     tables
-        The trained rows, those of these words first, and the fixed rows of the other table.
+        The trained rows, the rows of these words first, and the fixed rows of the other table.
     prepared
         The Params, and the alias table that negatives are drawn from.
     losses
@@ -74,8 +74,8 @@ def _train(
 ) -> None:  # fmt: skip
     """Train all columns of the batches first..last-1, in runs of at most RUN steps; a step is one column of one batch.
 
-    `columns`, `tables` and `losses` are as in `train`, `scratch` is the result of `_make_scratch`. `tile` is a tuple as
-    long as a group has negatives.
+    `columns`, `tables` and `losses` are as in `train`, `scratch` is the result of `_make_scratch`. `tile` is a tuple
+    with one element per negative of a group.
     """
     n_columns = columns.contexts.shape[1]
     across = min(n_columns, RUN)

@@ -35,7 +35,7 @@ def train(
 ) -> None:
     """Train the rows of the batches first..last-1 in place; wait until they are trained.
 
-    Arguments as in `context_matrix.cpu.train`, with all arrays on the GPU.
+    Arguments are as in `context_matrix.cpu.train`, with all arrays on the GPU.
     """
     n_columns, negative = columns.contexts.shape[1], SampledContexts.of(prepared.params).negative
     use_adam = len(tables.trained) > tables.trained_floats
@@ -72,7 +72,7 @@ def _make_updaters(width: int, negative: int) -> tuple[Any, Any]:
     ) -> Any:
         """Write the weight of each target in the update of the row; return the loss of the lane.
 
-        `drawn` has the negatives of several columns, those of this column from index `start` on.
+        `drawn` has the negatives of several columns; the negatives of this column begin at index `start`.
         """
         loss, own = _NONE, lane // SHARE
         for group in range(groups):

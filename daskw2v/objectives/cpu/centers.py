@@ -62,8 +62,8 @@ class WindowTargets(NamedTuple):
     groups
         Number of groups.
     signs
-        Address of the signs, float32, group by group: one for each target, or of a batch as many for each window as it
-        has values (`objectives.cpu.hidden`).
+        Address of the signs, float32, group by group: one for each target; in a batch, one for each value of each
+        window (`objectives.cpu.hidden`).
     """
 
     rows: int

@@ -127,7 +127,7 @@ def train_composed(
     train, segment, first, last, rate, epoch, prepared
         A `Trainer` (`objectives.base`), and its arguments.
     tables
-        The tables: `source` holds the words' own rows. No row of theirs is frozen.
+        The tables: `source` holds the words' own rows, none of which is frozen.
     composed
         The words' features, the table of their rows, and the thread's arrays.
     """
@@ -150,7 +150,7 @@ def train_composed(
 def compose_rows(
     tokens: Any, first: Any, last: Any, inputs: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any
 ) -> Any:
-    """Compose the rows of the words of the tokens first..last-1; return how many words and how many features they have.
+    """Compose the rows of the distinct words of the tokens first..last-1; return the numbers of words and of features.
 
     `inputs` receives the index of each token's composed row. `own` and `rows` are the tables of words and of features.
     """
@@ -181,9 +181,9 @@ def compose_rows(
 def spread_changes(
     n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
 ) -> None:
-    """Add the changes of the rows that `compose_rows` composed to their parts; make all words and features absent.
+    """Add the changes of composed rows to their parts; mark all words and features as absent.
 
-    `n_words` and `n_features` are its result. `crowd` is as CROWD.
+    `n_words` and `n_features` are the result of `compose_rows`. `crowd` is as CROWD.
     """
     weighted = len(composer.weights) > 0
     for word in range(n_words):

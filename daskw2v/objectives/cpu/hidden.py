@@ -6,9 +6,9 @@ zeros follows them.
 
 A hidden vector stays as it is until all of its targets are updated, as in word2vec.c.
 
-The values of a vector are its dot products with the targets of a group, later their gradients. In a batch the last of
-them is that of the vector's own target, which no other vector meets. Rows, and lists of rows, are passed by address; a
-list has the rows' addresses, int64.
+The values of a vector are its dot products with the targets of a group, later the gradients. In a batch, the last value
+is for the vector's own target, which no other vector meets. Rows, and lists of rows, are passed by address; a list has
+the rows' addresses, int64.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _i64, _number = ir.IntType(64), types.int64
 
 
 def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
-    """Return an intrinsic (rows, n, width, share, start, end) for n listed rows, 1 to _MAX_ROWS, made of `emit`."""
+    """Return an intrinsic (rows, n, width, share, start, end) for n listed rows, 1 to _MAX_ROWS, built from `emit`."""
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
     def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
@@ -116,11 +116,11 @@ class Registers(NamedTuple):
     Parameters
     ----------
     batch
-        As long as a batch has rows.
+        One element per row of a batch.
     tile
-        As long as a group has targets, which all rows meet.
+        One element per target of a group; all rows meet these targets.
     each
-        As long as a row has values: first those of the group's targets, last that of its own target.
+        One element per value of a row: first the values for the group's targets, last the value for its own target.
     """
 
     batch: tuple[int, ...]
@@ -172,9 +172,9 @@ def _updates(
 ) -> None:  # fmt: skip
     """Move targets along the gradient; write the updates of the hidden vectors to the rows at `end`.
 
-    Arguments as in `dots_hidden`; this prefetches the other targets of the next step. `values` holds the results of
+    Arguments are as in `dots_hidden`; this prefetches the other targets of the next step. `values` holds the results of
     `gradients_each`, or `gradients_one` for one vector. The updates add to the rows at `start`, which are `step` floats
-    from each other; those at `end` are adjacent.
+    from each other; the rows at `end` are adjacent.
     """
     n, size = len(batch.type), len(tile.type)
     if n > 1:
@@ -193,7 +193,7 @@ def _updates_in_place(
 ) -> None:  # fmt: skip
     """Move targets, and the vectors listed at `vectors`, along the gradient; a row that is listed twice moves twice.
 
-    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other; `values` holds the results of
+    Arguments are as in `dots_hidden`, with entries of all lists `stride` from each other; `values` holds the results of
     `gradients_each`. The vectors listed `ahead` bytes behind, and their own targets, are prefetched meanwhile.
     """
     n, rows = len(batch.type), row_pointers(builder, vectors, stride, len(batch.type))
@@ -210,8 +210,8 @@ def move_vectors(
     """Write the vectors at `start`, moved along the gradient, to the rows at `end`; targets do not move.
 
     As many rows as the tuple `batch` is long are `width` floats from each other at `end`, `apart` at `start`. Other
-    arguments as in `dots_hidden`: `values` holds the results of `gradients_each`, and the rows of the next step's own
-    targets, `ahead` bytes behind in the list, are prefetched.
+    arguments are as in `dots_hidden`: `values` holds the results of `gradients_each`, and the rows of the next step's
+    own targets, `ahead` bytes behind in the list, are prefetched.
     """
     n = len(batch.type)
     starts, ends = _adjacent_rows(builder, start, apart, n), _adjacent_rows(builder, end, width, n)

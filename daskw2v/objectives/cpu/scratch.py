@@ -1,7 +1,7 @@
 """The working memory of kernels, and in it hot rows: a thread's own copies of the rows that all threads use most.
 
 Working memory is allocated outside of kernels, so that they may use its addresses. A step is a window, or a batch of
-windows that are trained together; a run are the steps whose targets are listed at once.
+windows that are trained together. A run is a number of steps whose targets are listed at once.
 
 Words are numbered by falling count, and so are the tree's inner nodes: the hottest rows of a table are its first.
 Threads that write the same cache lines wait for each other; so each works on copies of them, and adds what it changed
@@ -33,7 +33,7 @@ class Scratch(NamedTuple):
     rows
         Addresses of target rows of all steps of a run, int64.
     sizes
-        Number of nodes of the path of each step of a run, int64; over buckets of SGNS, flags of its batches.
+        Number of nodes on the path of each step of a run, int64; for buckets of SGNS, flags of their batches.
     signs
         The sign of each target: 1, -1, or 0 for a target that does not count, float32.
     states
@@ -76,9 +76,9 @@ def make_scratch(
 ) -> Scratch:
     """Return the working memory of a kernel.
 
-    It holds the targets of a run of `n_steps` steps, each of so many groups, rows and signs, and the contexts of one
-    step of `windows` windows; `window` is that of Params. No two arrays share a cache line: threads that write one
-    cache line would wait for each other.
+    It holds the targets of a run of `n_steps` steps, each with `groups` groups, `n_rows` rows and `n_signs` signs, and
+    the contexts of one step of `windows` windows; `window` is as in Params. No two arrays share a cache line: threads
+    that write one cache line would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0

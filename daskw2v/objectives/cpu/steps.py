@@ -121,7 +121,7 @@ def list_shared_targets(builder: Any, targets: Any, stride: Any, size: int, n: i
 def emit_dots(
     builder: Any, vectors: list[Any], met: MetTargets, nexts: list[Any], width: Any, values: Any, each: int
 ) -> None:
-    """Emit: the dot products of vectors with their targets are written to `values`, `each` floats for each vector.
+    """Emit code that writes the dot products of vectors with their targets to `values`, `each` floats a vector.
 
     The rows `nexts` are prefetched meanwhile.
     """
@@ -152,7 +152,7 @@ def emit_updates(
     builder: Any, vectors: list[Any], starts: list[Any], ends: list[Any], met: MetTargets, nexts: list[Any], width: Any,
     values: Any, each: int,
 ) -> None:  # fmt: skip
-    """Emit: targets and vectors move along the gradient, in one pass over the columns; rows `nexts` are prefetched.
+    """Emit code that moves targets and vectors along the gradient, in one pass over columns, and prefetches `nexts`.
 
     The updates of vectors add to the rows `starts`, and the sums are written to the rows `ends`; without `starts`,
     they add to the rows `ends` once all targets have moved. Without `vectors`, targets stay. `values` holds `each`
@@ -204,7 +204,7 @@ def dots(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any
 def updates(builder: Any, x: Any, targets: Any, ahead: Any, stride: Any, width: Any, values: Any, tile: Any) -> None:
     """Move contexts and targets along the gradient.
 
-    Arguments as in `dots`, of which this prefetches the other half of the next targets; `values` holds the results of
+    Arguments are as in `dots`; this prefetches the other half of the next targets. `values` holds the results of
     `gradients_two` or `gradients_one`. Contexts must differ: a row that is listed twice would lose an update.
     """
     xs, size = _context_pointers(builder, x), len(tile.type)
@@ -223,7 +223,10 @@ def _load_signs(builder: Any, address: Any, halves: int, size: int) -> Any:
 
 
 def _make_gradients(halves: int) -> Any:
-    """Return the intrinsic `gradients`: the same signs in `halves`, 1 or 2, of each SLOTS products; 0: each its own."""
+    """Return the intrinsic `gradients`.
+
+    The signs are repeated in `halves` (1 or 2) halves of each SLOTS products; if 0, each product has its own sign.
+    """
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number, None)
     def gradients(

@@ -42,7 +42,7 @@ def _window_groups(params: Params) -> tuple[int, int]:
 
 
 def _batch_groups(params: Params) -> tuple[int, int]:
-    """Return the number of groups of a batch's negatives, shared and of markets, and the negatives of each."""
+    """Return the number of groups of a batch's negatives, shared and of markets, and the size of a group."""
     settings = SharedNegatives.of(params)
     return group_sizes(settings.negative + BATCH * settings.market_negative, OWN)
 
@@ -59,7 +59,7 @@ def target_scratch(params: Params, tables: Tables, n_windows: int) -> Scratch:
 
 
 def make_shared_tile(params: Params) -> tuple[int, ...]:
-    """Return a tuple as long as a group of a batch of windows has negatives; as `make_tile`, for loops to unroll."""
+    """Return a tuple with one element per negative of a batch's group; like `make_tile`, it lets loops unroll."""
     return (0,) * _batch_groups(params)[1]
 
 
@@ -83,7 +83,7 @@ def draw_targets(words: Any, states: Any, negatives: Any, tables: Any, rows: Any
     rows
         Receives the row of target t of window i at [t, i], shape (targets, at least n). The word pads the last group.
     signs
-        Receives the signs of window i at [i], shape (at least n, targets); those of padding have to be 0 before.
+        Receives the signs of window i at [i], shape (at least n, targets). Signs of padding must be 0 before.
     """
     n = len(words)
     word_rows = rows[0, :n]
@@ -168,7 +168,7 @@ def draw_batches(
         last the word of each window, shape (padded negatives + BATCH, RUN).
     signs
         Receives the signs of batch i at [i], MAX_TARGETS for each window, shape (RUN, groups, BATCH * MAX_TARGETS).
-        The word's is in the last group at OWN. Signs that are always 0 are not written.
+        The sign of the word is in the last group at OWN. Signs that are always 0 are not written.
     size
         Negatives in a group.
     """

@@ -7,8 +7,8 @@ are in shared memory too; their changes by a warp are added every few windows (V
 
 All warps that have a row in flight correct the same error, so that together they correct it many times. A row that more
 than TOGETHER windows touch at a time takes steps so much shorter that all of them make a step as long as TOGETHER
-would: its updates are damped, multiplied by a factor before they are added. Without that training with thousands of
-warps diverges.
+would: its updates are damped, multiplied by a factor before they are added. Without damping, training with thousands
+of warps diverges.
 
 `scratch` is a `WarpScratch`, `tables` are `WarpTables`.
 """

@@ -3,7 +3,7 @@
 The targets that all contexts of a batch meet are listed in shared memory. They come in groups; the contexts' updates
 are kept beside them, and added at the end.
 
-`items` and `batch` say which pairs a batch has, in a way that each objective's functions know; `item` is 0..BATCH-1.
+`items` and `batch` identify the pairs of a batch, in a form that each objective defines; `item` is 0..BATCH-1.
 """
 
 from collections.abc import Callable

@@ -32,7 +32,7 @@ _NONE = np.float32(0.0)
 
 
 def count_pieces(centers: int, warps: int) -> int:
-    """Return the number of pieces of a range of so many centers: one for each warp, or fewer so that none is short."""
+    """Return the number of pieces for a number of centers: one for each warp, or fewer so that none is short."""
     return max(1, min(warps, centers // MIN_PIECE))
 
 

@@ -202,7 +202,7 @@ def train_items(
 ) -> float:
     """Train a batch of a bucket, BATCH items at a time, against groups of targets, then one each; return the loss.
 
-    Arguments as in `objectives.reference.train_rows`; `damping` has the size of groups.
+    Arguments are as in `objectives.reference.train_rows`; `damping` has the size of groups.
     """
     (targets, signs), (own_rows, own_signs), loss = goals, own, 0.0
     for batch in _cut_batches(contexts):
@@ -216,7 +216,7 @@ def train_step(
 ) -> float:
     """Train contexts against groups of targets, BATCH contexts at a time; return the loss.
 
-    Arguments as in `objectives.reference.train_targets`; `damping` has the size of groups.
+    Arguments are as in `objectives.reference.train_targets`; `damping` has the size of groups.
     """
     groups, rows = [*_cut_groups((goals[0], goals[1][None]), damping.size)], np.array(contexts)
     return sum(_train_batch(source, rows[batch], output, groups, alpha, damping) for batch in _cut_batches(rows))

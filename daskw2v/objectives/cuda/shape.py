@@ -1,7 +1,7 @@
 """The sizes that kernels over pieces of text are compiled for, and the tables and working memory of a warp.
 
-A ring pays if at least four warps of a multiprocessor have one each: then the rows that need not be read and added for
-each window outweigh that a ring leaves room for few warps.
+A ring pays if at least four warps of a multiprocessor have one each: it saves reading and adding rows for each window,
+but leaves room for few warps.
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
 
 
 def shared_bytes_of_warp(multiprocessor: int, reserved: int) -> int:
-    """Return the bytes of shared memory of a warp, from those of a multiprocessor and those reserved for a block."""
+    """Return the bytes of shared memory of a warp, from a multiprocessor's bytes and the bytes reserved for a block."""
     return (multiprocessor // _MIN_WARPS - reserved) // _GRANULE * _GRANULE
 
 

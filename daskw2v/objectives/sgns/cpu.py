@@ -28,7 +28,7 @@ def _train_pairs(
 ) -> Any:
     """Train centers as the kernel of a `CenterTrainer`; each pair of center and context draws its own negatives.
 
-    `scratch` is that of 2 * window + 1 windows: each pair of a window takes the place of one.
+    `scratch` is made for 2 * window + 1 windows: each pair uses the memory of a window.
     """
     states, max_pairs = scratch.states, len(scratch.states)
     words = np.zeros(max_pairs, np.int32)

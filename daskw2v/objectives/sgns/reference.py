@@ -9,7 +9,7 @@ from daskw2v.types import Int64Array
 
 
 def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
-    """Return the targets that all contexts of a window share, or those of each context, as `WindowRule.goals` says."""
+    """Return the targets that all contexts of a window share, or of each context, as `WindowRule.goals` does."""
     draws = 1 if SharedNegatives.of(prepared.params).negative_sharing == "shared" else len(window.contexts)
     return [draw_goals(prepared, epoch, window, pair) for pair in range(draws)]
 

@@ -153,9 +153,9 @@ def cut_batches(characters: Int32Array) -> Iterator[tuple[Int64Array, Int32Array
 def filter_windows(characters: Int32Array, width: int, n_numbers: int) -> Int32Array:
     """Return the rows of a filter's table for each window of m words, shape (m, n + 1, width) int32.
 
-    `characters` are of shape (m, n), below `n_numbers`. A window is `width` characters from one of them on. Row
-    `position * n_numbers + number` is of a character at a position of the filter. Zeros follow the end. The last window
-    has zeros alone, so that 0 is among the values of each word, whatever the length of its batch.
+    `characters` are numbers below `n_numbers`, shape (m, n). A window is `width` consecutive characters, and begins at
+    each character. Row `position * n_numbers + number` is of a character at a position of the filter. Zeros follow the
+    end. The last window has zeros alone, so that 0 is among the values of each word, whatever the length of its batch.
     """
     padded = np.pad(characters, ((0, 0), (0, width)))
     numbers = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)

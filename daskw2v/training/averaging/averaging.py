@@ -81,7 +81,7 @@ class AveragingRun:
 
     @property
     def ahead(self) -> int:
-        """Number of rounds that may be under way: all of the last task and the first of the next, which submits it."""
+        """Number of rounds that may be under way: all rounds of the last task, and the first of the next task."""
         return len(self) + 1 if self._submitted else self._n_submitted + 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
@@ -190,7 +190,7 @@ class AveragingRun:
     def _rows_for(self, replica: "_SubmittedReplica", numbers: Sequence[int], key: str) -> dict[int, Future]:
         """Return the futures of a replica's rows of the blocks of these numbers, by number.
 
-        They are the blocks' own futures; where the replica pulls rows, futures of tasks that select these.
+        They are the blocks' own futures; where the replica pulls rows, futures of tasks that select the rows.
         """
         blocks = list(self._blocks)
         all_rows = {n: self._blocks[blocks[n]] for n in numbers}
@@ -250,7 +250,7 @@ class AveragingRun:
             self._final = None
 
     def _merge_blocks(self, rates: Mapping[int, float], trained: Sequence[Future], key: str) -> None:
-        """Submit the merging of blocks with the changes of all replicas; replace their futures by those of the results.
+        """Submit the merging of blocks with the changes of all replicas; replace the futures of the blocks.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ def _start(
 ) -> AveragingRun:
     """Prepare a run, which `restore` starts or resumes; arguments as in `StartRun`.
 
-    The listener is told of training without locks.
+    The listener receives a message if training uses no locks.
     """
     trainers = find_device_trainers(client, run.device)
     threads = Threads(task_threads(trainers.list_threads(), run.params, resources), resources.device)

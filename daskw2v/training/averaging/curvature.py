@@ -107,7 +107,7 @@ def compute_moments(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
 def compute_curvatures(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Moments]) -> dict[str, Curvature]:
     """Task: return the curvature of each table, by name, from the moments of each block.
 
-    Features have that of "input".
+    Features have the curvature of "input".
     """
     by_table = dict[str, list[Moments]]()
     for block, block_moments in zip(blocks, moments, strict=True):

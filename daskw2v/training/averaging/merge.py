@@ -56,7 +56,7 @@ class Delta(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of replicas whose changes these are, 1: as `SummedChanges.n`."""
+        """Number of replicas whose changes these are: 1. It corresponds to `SummedChanges.n`."""
         return 1
 
     def slice_rows(self, rows: slice) -> "SummedChanges":
@@ -96,7 +96,7 @@ def subtract_rows(base: Float32Array, trained: Float32Array) -> tuple[UInt16Arra
 
 
 def round_to_bfloat16(values: Float32Array) -> UInt16Array:
-    """Return the bits of the nearest bfloat16 of values of shape (rows, D), ties to even, uint16 of this shape."""
+    """Return the bits of the nearest bfloat16 of each value, ties to even, uint16; both shapes are (rows, D)."""
     bits = np.empty(values.shape, np.uint16)
     _subtract(np.zeros_like(values), values, bits)
     return bits
@@ -129,7 +129,7 @@ class ReplicaResult(NamedTuple):
     rows
         The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else empty.
     totals
-        The totals of the last `n_last` steps, as of `train_replica`.
+        The totals of the last `n_last` steps, as in `train_replica`.
     """
 
     changes: Mapping[int, Delta]

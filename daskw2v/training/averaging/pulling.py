@@ -79,7 +79,10 @@ def find_reached_rows(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[T
 
 
 def pull_rows(rows: Float32Array, reached: ReachedRows, block: int) -> Float32Array:
-    """Task: return those rows of a block that a replica gets, shape (n, D); `rows` are all, `block` is its number."""
+    """Task: return the rows of a block that a replica gets, shape (n, D).
+
+    `rows` are all rows of the block, `block` is its number.
+    """
     indices = reached.rows_of_block(block)
     return rows if indices is None else share(np.asarray(rows)[indices])
 

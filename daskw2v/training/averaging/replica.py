@@ -83,7 +83,7 @@ class Replica:
         return self._trainer
 
     def make_tables(self, rows: Mapping[int, Float32Array]) -> None:
-        """Make the replica's tables from the common model's rows of all blocks, by number, as of `pull_rows`."""
+        """Make the replica's tables from the common rows of all blocks, by number, as `pull_rows` returns them."""
         run, threads, blocks, reached = self._arguments
         self._trainer = self._next_text = None
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
@@ -96,7 +96,7 @@ class Replica:
         self.n_trained, self.finite = 0, True
 
     def replace_rows(self, rows: Mapping[int, Float32Array]) -> None:
-        """Replace the replica's rows of some blocks by merged rows, by number, as of `pull_rows`."""
+        """Replace the replica's rows of blocks by merged rows, by the block's number, as `pull_rows` returns them."""
         self._common |= rows
 
         def replace(table: str, block: int, own_rows: Float32Array) -> None:

@@ -63,7 +63,7 @@ _LEVEL_RATIO = 4  # a level has so many times the rows of the level before, merg
 
 
 class RoundSizes(NamedTuple):
-    """The number of rounds of an epoch and of steps of a round; of several replicas, about so many on average."""
+    """The number of rounds of an epoch and of steps of a round; averages where there are several replicas."""
 
     rounds: int
     steps: int
@@ -103,7 +103,7 @@ def max_steps(params: Params, length: int, n_words: int) -> int:
 
 
 def level_ends(params: Params, n_words: int) -> list[int]:
-    """Return the row, exclusive, at which each level of frequency ends: level k at frequent_rows * 4**k.
+    """Return the end, exclusive, of the rows of each level of frequency: frequent_rows * 4**k for level k.
 
     The last end is `n_words` or more.
     """
@@ -114,7 +114,7 @@ def level_ends(params: Params, n_words: int) -> list[int]:
 
 
 def count_level_merges(params: Params, n_words: int, n_steps: int) -> list[tuple[int, int]]:
-    """Return, for each level, the number of its rows, of `n_words`, and of their merges in a round before its end."""
+    """Return, for each level, its number of rows among `n_words`, and how often they are merged before a round ends."""
     bounds = pairwise([0, *level_ends(params, n_words)])
     return [(min(end, n_words) - start, (n_steps - 1) // _LEVEL_RATIO**k) for k, (start, end) in enumerate(bounds)]
 

@@ -1,4 +1,4 @@
-"""Strategy `columns`: each worker owns rows of both tables and updates only these: the rows of a part of the words.
+"""Strategy `columns`: each worker owns the rows of a part of the words in both tables, and updates only these.
 
 In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
 output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
@@ -104,7 +104,7 @@ class ColumnsModel:
         return results, losses
 
     def _submit_network(self, steps: Sequence[ColumnStep], *, keep_losses: bool) -> SubmittedSteps:
-        """Submit steps of the network, each followed by a step of the output rows; return as `_submit_rows`."""
+        """Submit steps of the network, each followed by a step of the output rows; return futures as `_submit_rows`."""
         submit, n_words = self.cluster.client.submit, self.cluster.context.run.vocabulary.size
         results, losses = list[Future](), list[list[Future]]()
         for step in steps:
@@ -272,7 +272,7 @@ class ColumnsRun:
         return True
 
     def progress_after(self, number: int) -> int:
-        """Return the corpus positions that the columns trained by this round's end stand for, over all epochs."""
+        """Return the corpus positions that correspond to the columns trained by the round's end, over all epochs."""
         return self._total * self._rounds[number].end // self._rounds.total
 
     def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
@@ -287,7 +287,7 @@ class ColumnsRun:
         yield RoundReport(self.progress_after(current.number), current.steps[-1].alpha, totals, rows, words)
 
     def _rows(self) -> ModelRows:
-        """Return both tables in parts; where Params say `centered`, joined input rows are, and picked ones are not."""
+        """Return both tables in parts; where Params say `centered`, `join` centers input rows, and `pick` does not."""
         unit, pick = unit_size(self._run.vocabulary.size), partial(parts.pick_rows, self._cluster.context)
         centered = partial(join_centered, unit) if Columns.of(self._run.params).centered else join_blocks
         joins = {INPUT: centered, OUTPUT: join_blocks}
@@ -314,8 +314,8 @@ def _start(
 ) -> ColumnsRun:
     """Prepare a run, which `restore` starts or resumes; build its word-context matrix if the store has none.
 
-    Arguments as in `StartRun`. If losses are to be kept, and not all rounds before the newest checkpoint have them, all
-    checkpoints are deleted.
+    Arguments are as in `StartRun`. If losses are to be kept, and not all rounds before the newest checkpoint have them,
+    all checkpoints are deleted.
     """
     matrix = build_matrix(client, run, listener)
     cluster = parts.assign_words(client, run, matrix, resources, f"{folder.name}-{uuid.uuid4().hex[:8]}")

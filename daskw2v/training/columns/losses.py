@@ -111,7 +111,7 @@ def _copy(source: Store, model: Store, start: int) -> ChunkChecksums:
 
 
 def read_losses(model: Store) -> tuple[list[int], Float32Array]:
-    """Return the number of columns trained by the end of each step, and the array `loss`, as of `WordLosses`.
+    """Return the number of columns trained by the end of each step, and the array `loss`, as in `WordLosses`.
 
     Raises
     ------

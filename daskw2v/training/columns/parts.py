@@ -1,7 +1,7 @@
 """Parts of the words: each is trained by a worker of its own, in tasks on columns of the word-context matrix.
 
-Parts are made of units: ranges of so many words that no batch of rows and no block of the network is cut. A unit's size
-depends on the number of words alone, so that results do not depend on the workers.
+Parts are made of units: ranges of words that cut no batch of rows and no block of the network. A unit's size depends on
+the number of words alone, so that results do not depend on the workers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -297,6 +297,6 @@ def unit_size(n_words: int) -> int:
 
 
 def row_block(n_words: int, width: int) -> int:
-    """Return the rows of a stored table's chunk: a unit, or an even part of it if rows of `width` floats are long."""
+    """Return the number of rows in a chunk of a stored table: a unit, or an even part of it if rows are long."""
     unit, max_rows = unit_size(n_words), rows_per_block(width)
     return next(n for n in range(min(unit, max_rows), 0, -1) if unit % n == 0)

@@ -201,7 +201,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> Ch
 
 
 def _read_network(store: Store) -> NetworkState:
-    """Return the network of a checkpoint, with its moments and number of steps; a DamageError if it is missing."""
+    """Return the network of a checkpoint, with moments and number of steps; raise DamageError if it is missing."""
     subwords = read_subwords(store)
     if subwords is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")

@@ -55,7 +55,7 @@ class DeviceRows(Protocol):
 
 
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
-    """Return an array, or a NamedTuple of arrays and NamedTuples, with `to_device` of each array; else the value."""
+    """Apply `to_device` to an array, or to all arrays in nested NamedTuples; return other values unchanged."""
     if isinstance(values, np.ndarray):
         return to_device(values)
     if hasattr(values, "_fields"):
@@ -161,7 +161,7 @@ class PartitionTrainer(DeviceTrainer):
     def leave(self, table: str, number: int, *, stays: bool) -> tuple[Any, bool]:
         """Return the trained rows of a partition as the result of a task, and whether they are finite.
 
-        The partition is released. The rows are padded, as of `take`; with `stays`, they may be `DeviceRows`.
+        The partition is released. The rows are padded, as in `take`; with `stays`, they may be `DeviceRows`.
         """
         rows = self.take(table, number)
         return share(rows), is_finite(rows)

@@ -25,7 +25,7 @@ CHUNK = 32768  # centers that one of several threads trains at a time: about 20 
 
 
 def count_hot_rows(objective: Objective, threads: Threads) -> int:
-    """Return the number of most used rows that each thread copies: 0 for one thread, by default fewer for more."""
+    """Return the number of most used rows that each thread copies: 0 for one thread, by default a thread's share."""
     if threads.n == 1:
         return 0
     hot_rows = cast(settings.CPU, threads.device).hot_rows

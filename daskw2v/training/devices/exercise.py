@@ -39,7 +39,7 @@ def exercise_replica(params: Params) -> None:
 
 
 def _features(params: Params) -> WordFeatures | None:
-    """Return features, one and the same for all words, with weights where a run's have them; None for words without."""
+    """Return one feature that all words have, with weights if a run's features have weights; None without features."""
     if not has_features(params):
         return None
     ones, rows = np.ones(_WORDS, np.float32), np.zeros(_WORDS, np.int32)

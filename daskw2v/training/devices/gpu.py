@@ -315,7 +315,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             return self._text
 
     def _max_text_bytes(self) -> float:
-        """Return the bytes that text may keep: half of what is free and not for tables of other replicas and rounds."""
+        """Return the bytes that text may keep: half of the free memory that other replicas and rounds do not need."""
         tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // count_declared_gpus()) - 1)
         return max(0.0, _free_bytes(self.gpu) - tables) / 2
 
@@ -410,7 +410,8 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:
         """Return how many items of a batch touch each of a partition's first rows, on average, on the GPU; cached.
 
-        `touched_in` is the function for all rows, of Params, their words' counts, the count of all words, and `more`.
+        `touched_in` is a function of Params, the counts of the partition's words, the count of all words, and `more`,
+        that returns the numbers for all rows.
         """
         if (table, number) not in self._likely:
             touched = touched_in(self._params, self._counts(number), self._total, *more)

@@ -141,7 +141,7 @@ class DeviceText:
     Attributes
     ----------
     keep
-        Thresholds of subsampling on the GPU, as of `append_threshold`.
+        Thresholds of subsampling on the GPU, as `append_threshold` returns them.
     """
 
     def __init__(self, cuda: Any, text: OpenText, max_bytes: float) -> None:

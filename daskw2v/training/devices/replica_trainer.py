@@ -135,7 +135,7 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes that threads hold of a text of `words` words: one piece; three, if there are several."""
+        """Return the bytes that threads hold of a text of `words` words: one piece for a thread, three for several."""
         return (1 if threads == 1 else 3) * POSITION * min(cls.positions, words)
 
     @classmethod

@@ -140,9 +140,9 @@ def _check(
 def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers]:
     """Return the kinds of workers of a cluster, each with the smallest memory of its workers, and of their devices.
 
-    A kind has as many threads and devices, and its `n` counts the workers of all kinds, also those that an adaptive
-    cluster may yet start. Workers that train on the device of this name are considered; all workers for None. The call
-    waits for one worker.
+    Workers of a kind have equal numbers of threads and devices. The `n` of each kind counts the workers of all kinds,
+    also workers that an adaptive cluster may yet start. Workers that train on the device of this name are considered;
+    all workers for None. The call waits for one worker.
     """
     free_memory = None if device is None else find_device(device).free_memory
     kinds: dict[Workers, list[str]] = {}
@@ -168,7 +168,7 @@ def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers
 def local_workers(resources: Resources, *, machines: bool = False) -> Workers:
     """Return the workers of the local cluster that Dask would start with these Resources.
 
-    With `machines`, each worker has a machine of its own, and a `memory_limit` above this machine's memory holds. For
+    With `machines`, each worker has a machine of its own, and `memory_limit` may exceed this machine's memory. For
     "auto" the limit is a worker's share of this machine's memory in either case.
     """
     threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))

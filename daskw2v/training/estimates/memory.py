@@ -55,7 +55,7 @@ class StageMemory:
 
     @classmethod
     def of(cls, name: str, moments: Iterable[Moment], compiled: int = _COMPILED) -> Self:
-        """Return the largest memory of all moments, of worker and of GPU apart; `compiled` are bytes of kernels."""
+        """Return the largest memory of all moments, for worker and GPU separately; `compiled` are bytes of kernels."""
         workers, devices = (max(sizes, key=lambda each: sum(each.values())) for sizes in zip(*moments, strict=True))
         return cls(name, _round_up({"process": _PROCESS, "compiled kernels": compiled, **workers}), _round_up(devices))
 
@@ -134,7 +134,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     text
         The sizes of the text, known or guessed.
     workers
-        One kind of the workers of the run.
+        The workers of the run, of one kind.
     """
     work = make_work(params, resources, text, workers)
     joined = [phrases_memory(text, workers)] if params.phrases else []

@@ -106,7 +106,8 @@ class TableParts(NamedTuple):
         Function from a part, the number of the part, and the indices of wanted rows in the table, ascending int64, to
         the indices, among the wanted rows, of those that the part has, int64, and their rows, shape (n, D) float32.
     join
-        Function with all parts in their order as its arguments to the table; None where no worker can hold the table.
+        Function that takes all parts, in their order, as arguments, and returns the table; None where no worker can
+        hold the table.
     """
 
     parts: Sequence[Any]

@@ -100,7 +100,7 @@ class Work(ABC):
         """Yield the moments of training that may take most memory."""
 
     def publish(self) -> Iterator[Moment]:
-        """Yield the moment in which the model is written and checked, and that in which it is evaluated, if it is."""
+        """Yield the moment in which the model is written and checked, and the moment of its evaluation, if any."""
         rows = max(self.checked, self.workers.threads * BLOCK)
         yield Moment({"model": self.tables / self.workers.n, "rows written or checked": rows})
         if any(self.resources.eval_sets.values()):

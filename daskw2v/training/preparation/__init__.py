@@ -1,1 +1,1 @@
-"""Preparation of a run: settings are checked, text is read; strategy, memory and time are planned."""
+"""Preparation of a run: settings are checked, text is read, and strategy, memory and time are planned."""

@@ -125,7 +125,7 @@ def estimate(
         Number of distinct words of the text, and of words in the vocabulary; estimated by default.
     network
         Rate of the link of each machine, such as "10Gbps": each worker then has a machine of its own. On a local
-        cluster it has `resources.memory_limit` of memory; for "auto" as much as a worker on this machine would.
+        cluster its memory is `resources.memory_limit`; for "auto", as much as a worker on this machine would have.
 
     Returns
     -------

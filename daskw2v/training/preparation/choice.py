@@ -1,4 +1,4 @@
-"""Strategy "auto": the strategy with the fastest forecast of those that fit into memory (`choose`), chosen once a run.
+"""Strategy "auto": the strategy with the fastest forecast of all that fit into memory (`choose`), chosen once per run.
 
 The choice depends on Params, text and workers. It is stored in the work directory under the name that the run would
 have with "auto" as its strategy, and holds for as long as the run's version or its folder exists: the same call, on any

@@ -27,7 +27,7 @@ class WorkerPlan:
     Parameters
     ----------
     workers
-        The workers; their number `n` is that of all kinds.
+        The workers; `n` is the number of workers of all kinds.
     memory_limit
         Smallest memory limit of a worker of this kind, in bytes; infinity for none.
     memory
@@ -82,17 +82,18 @@ class Plan:
     sources
         The files of the text.
     text
-        Sizes of the text: words, distinct words (`types`), words in the vocabulary; by the files' sizes without `run`.
+        Sizes of the text: words, distinct words (`types`), words in the vocabulary; without `run`, estimated from the
+        sizes of files.
     guessed
-        Which of "types" and "vocabulary" of `text` are guesses; empty where they were counted or passed.
+        The fields of `text` that are guesses: "types", "vocabulary", both, or none if they were counted or passed.
     workers
-        Memory, for each kind of workers: those with as many threads and devices.
+        Memory, for each kind of workers: workers with equal numbers of threads and devices.
     trainings
         Ways to train, among them the one of `params`, each with its forecast, if there is one, and whether it fits.
     why
         Why "auto" chooses the strategy of `params`; None where the strategy was named.
     machines
-        Number of machines that train; None if it is not known, as of an existing cluster.
+        Number of machines that train; None if it is not known, as for an existing cluster.
     run
         Name of the run, the end of its version's name; None before the text is read.
 
@@ -174,7 +175,7 @@ class Plan:
             )
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield a row of texts for each way to train, one for each of `columns`: "*" marks the chosen way."""
+        """Yield a row for each way to train, with a text for each of `columns`; "*" marks the chosen way."""
         for way in self.trainings:
             mark, fits = "*" if way.params == self.params else "", "fits" if way.fits else "does not fit"
             if way.forecast is None:
@@ -221,7 +222,7 @@ class Plan:
 
 
 def plan_run(run: PlannedRun, client: Client) -> Plan:
-    """Return the plan of a run whose text is read, on a cluster: only its own way to train, and None as `inputs`."""
+    """Return the plan of a run whose text is read, on a cluster, with its own way to train alone; `inputs` is None."""
     kinds = find_machines(client, run.resources)
     way = make_candidate(run.params, run.resources, run.sizes, kinds)
     why = None if run.choice is None else run.choice["why"]

@@ -39,7 +39,7 @@ class PlannedRun:
     callbacks
         Objects that follow the training, and may stop it.
     new
-        Ranges of positions, of which text is held out, as the base was not trained on them; None for all text.
+        Ranges of positions that the base was not trained on, from which text is held out; None for all text.
     choice
         The record of the choice of "auto", with its reason as "why"; None where the strategy was named.
     """

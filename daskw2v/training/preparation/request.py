@@ -107,7 +107,7 @@ class Request:
 
     @property
     def choice(self) -> Mapping[str, Any] | None:
-        """The facts of a plan whose strategy "auto" chose; None for a strategy that was named, and without a plan."""
+        """The facts of the plan if "auto" chose its strategy; None if the strategy was named, or there is no plan."""
         return None if self.plan is None or self.plan.why is None else self.plan.facts()
 
     def open_store(self, work: Location) -> Store:
@@ -225,7 +225,7 @@ def apply_keywords(
 
 
 def split_keywords(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> list[dict[str, Any]]:
-    """Return the keywords of a call, by class in order; a name that classes share belongs to the first of them.
+    """Return a call's keywords for each class, in order; a name that classes share belongs to the first of them.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def list_jobs(
 ) -> Iterator[list[BucketJob]]:
     """Yield lists of the buckets of steps, in the order of training.
 
-    One list has all buckets whose pairs are held in memory; of files, there is a list for each slice of each step.
+    One list has all buckets whose pairs are held in memory. For pairs in files, each slice of each step has a list.
 
     Parameters
     ----------

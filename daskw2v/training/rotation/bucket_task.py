@@ -259,7 +259,7 @@ class _Results:
 def _step_totals(
     buckets: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], finite: bool, seconds: float, compiling: float
 ) -> list[TaskTotals]:
-    """Return the totals of each step, as of `train_buckets`; `buckets` are step, number of pairs and loss of each."""
+    """Return the totals of each step, as in `train_buckets`; `buckets` has step, number of pairs and loss of each."""
     pairs, losses, pass_shares = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
     for step, n, loss in buckets:
         pairs[step] += n

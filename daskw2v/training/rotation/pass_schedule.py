@@ -139,7 +139,7 @@ class RotationPasses:
         return range(number, min(len(self), number + max(1, min(number, max_passes))))
 
     def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
-        """Yield, for each step of a pass, a list that has, for each group of input partitions, its rounds in the step.
+        """Yield, for each step of a pass, the list of rounds of each group of input partitions in the step.
 
         The rounds of one group come one after the other. Rounds of different groups have no partition in common. Each
         round has a learning rate for each of the pass's `n_slices` slices.

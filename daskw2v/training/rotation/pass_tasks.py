@@ -244,7 +244,10 @@ class PassTasks:
 
 
 def _assign_slot(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
-    """Return the address of a group's worker, and its threads for the group alone; `slots` are each thread's worker."""
+    """Return the address of a group's worker, and the number of its threads for the group.
+
+    `slots` has the address of each thread's worker.
+    """
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
 

@@ -102,7 +102,7 @@ class RotationRun:
 
     @property
     def ahead(self) -> int:
-        """Number of passes that may be under way: those of the last task, and one more, or two with several workers."""
+        """Number of passes that may be under way: the last task's, and one more, or two more with several workers."""
         return self._n_ahead + self._n_together - 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
@@ -159,7 +159,7 @@ class RotationRun:
         return PassWork(current, self._passes.steps(number, held.n_slices), held)
 
     def _distribute(self, current: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Distribute the pairs of a pass to files, once those of the pass before, which is trained first, are there."""
+        """Distribute the pairs of a pass to files, after the pairs of the previous pass, which is trained first."""
         if before is not None:
             wait([before])
         folder = _pairs_folder(self._folder, current)
@@ -191,8 +191,8 @@ class RotationRun:
     def _rows(self, step: TrainedStep) -> ModelRows | None:
         """Return both tables after a step, or after its pass where one task trains all of it, in parts.
 
-        Functions with the parts pick rows of them; another one joins them on a worker, and is None if the cluster's
-        memory does not hold the model. Return None for a step of a pass whose task trains later passes, too.
+        The parts cannot be joined (`join` is None) if the cluster's memory does not hold the model. The result is None
+        for a step of a pass whose task also trains later passes.
         """
         if step.input is None or step.output is None:
             return None

@@ -250,7 +250,7 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions for "auto" to compare: powers of two from 8, and from half the threads, on.
+    """Yield numbers of partitions for "auto" to compare: powers of two, at least 8 and half the number of threads.
 
     None is yielded for fewer than 8,000 words. More partitions take less memory each. Fewer buckets take less of
     Python's time: with little text, 32 partitions may keep 64 threads busier than 64 do.

@@ -77,7 +77,7 @@ def join_blocks(*rows: Float32Array) -> Float32Array:
 def pick_block(
     blocks: Sequence[TableBlock], rows: Float32Array, number: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return which of the wanted rows block `number` has, and these of its `rows`, as `TableParts.pick` does."""
+    """Return the indices in `wanted` of the rows that block `number` has, and these rows, as `TableParts.pick`."""
     block = blocks[number]
     first, last = np.searchsorted(wanted, [block.start, block.stop])
     return np.arange(first, last), np.asarray(rows)[wanted[first:last] - block.start]

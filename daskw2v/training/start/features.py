@@ -78,7 +78,7 @@ def count_table_rows(run: Run) -> dict[str, int]:
 
 
 def find_features(client: Client, folder: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
-    """Find the features of a run's words, on the workers, and write them to a folder; return it and the number of rows.
+    """Find the features of a run's words, on the workers, and write them to a folder; return folder and number of rows.
 
     The listener is called with a summary of the words that a table of features has.
 
@@ -172,7 +172,7 @@ def load_feature_keys(run: Run) -> FeatureKeys:
 
 @lru_cache(maxsize=2)
 def load_features(run: Run) -> WordFeatures | None:
-    """Return the features of a run's words; None where words have no features. Cached in a process, for two runs."""
+    """Return the features of a run's words; None where words have none. Cached in a process, for the last two runs."""
     if run.features is None:
         return None
     counts, parts = run.vocabulary.read_counts(), list[WordFeatures]()
@@ -219,7 +219,7 @@ def _match_base_features(run: Run) -> WordFeatures | None:
 
 
 def make_initial_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
-    """Return own rows before training, shape (n, D), of words, so that their composed vectors are `vectors`, (n, D)."""
+    """Return the own rows of words before training, shape (n, D), with which composed vectors are `vectors`, (n, D)."""
     features = load_features(run)
     if features is None:
         return vectors

@@ -152,7 +152,7 @@ def anchor_rows(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float3
 
 
 def _read_base_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
-    """Return which of the ids, one or more, the base has, shape (n,) bool, and its rows of these, shape (known, D)."""
+    """Return which of one or more ids the base has, shape (n,) bool, and the base's rows of these, shape (known, D)."""
     low, high = int(ids.min()), int(ids.max()) + 1
     indices = open_array(base.rows.open_group(), _ROWS)[low:high][ids - low]
     known = indices >= 0
@@ -175,7 +175,7 @@ def make_initial_weights(run: Run, alphabet: Alphabet) -> Weights:
 
 @lru_cache(maxsize=2)
 def get_prepared(run: Run) -> Any:
-    """Return the arrays that the objective prepares for a run. Cached in a process, for two runs."""
+    """Return the arrays that the objective prepares for a run. Cached in a process, for the last two runs."""
     objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
     prepared = objective.prepare(run.params, counts)
     if run.markets is None or objective.with_markets is None:

@@ -30,7 +30,7 @@ _MARKETS = "markets"
 
 
 def check_markets(params: Params, inputs: TextInputs) -> None:
-    """Raise a ParameterError for markets that no kernel reads or come twice, and market negatives without markets."""
+    """Raise a ParameterError for markets from two sources or read by no kernel, or market negatives without markets."""
     has_column, objective = isinstance(inputs, Derived) and inputs.has_markets, params.objective
     negative, table = 0, None
     if isinstance(objective, SharedNegatives):

@@ -44,12 +44,12 @@ class TrainingRecord:
     held_out_loss
         Mean loss of a pair of the held-out text after the last round; None if it was not measured.
     scores
-        Scores of the evaluation sets after the last round, by the name of the set, such as ws353, without its kind;
-        None for an undefined one. Empty if they were not evaluated.
+        Scores of the evaluation sets after the last round, by the name of the set, such as ws353, or by kind/name if
+        sets of two kinds share it. An undefined score is None. Empty if the sets were not evaluated.
     restored
         Whether an earlier call trained the last round.
     version
-        At the end, URL of the finished version; None before, and where a gate, a check of `retrain`, refused it.
+        At the end, URL of the finished version; None before, and where a gate (a check of `retrain`) refused it.
     metadata
         At the end, the version's metadata, as `Vectors.metadata`; empty before.
 
@@ -133,7 +133,7 @@ class Callback:
         return None
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
-        """Receive the record of an epoch, or of several that ended in one round, after `on_round` of the last round.
+        """Receive the record of an epoch, or of several epochs that ended in one round, after `on_round` of the round.
 
         Return None, or a reason to stop the training, which needs `stops` of "round" or "epoch" and is ignored for an
         earlier call's round.

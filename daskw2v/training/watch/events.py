@@ -310,7 +310,7 @@ class RunWatch:
         return not self._is_last(number) and self.callbacks.may_stop(epoch_ends=self._ends_epoch(number))
 
     def round_ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
-        """Measure the model after a round, and report measured rounds; results are added to `entry`, of the history.
+        """Measure the model after a round, and report measured rounds; results are added to `entry` in the history.
 
         `rows` are the tables after the round; None where the strategy has none.
         """

@@ -25,8 +25,8 @@ class MLflowLogger(Callback):
 
     The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed is
     the same run of MLflow, found by its tags `daskw2v.run` and `daskw2v.work`, and earlier metrics are not logged
-    again. The run of MLflow is open until `on_end`; it fails if a gate, a check of `retrain`, refuses the version. A
-    training anew after that, or in another work directory, is another run of MLflow.
+    again. The run of MLflow is open until `on_end`; it fails if a gate (a check of `retrain`) refuses the version. A
+    new training after that, or in another work directory, is another run of MLflow.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class EarlyStopping(Group):
     patience
         Number of epochs in a row without improvement after which training stops.
     min_delta
-        Change that an improvement of the best value exceeds, 0 or more.
+        Change of the best value that an improvement must exceed, 0 or more.
 
     Raises
     ------

@@ -4,9 +4,9 @@ Each output partition has trees of its words alone: a path separates a center fr
 negative sampling separates it from words of its partition. So a path needs no row of another partition, and with 64
 trees it is about six nodes shorter than in one tree of all words.
 
-Neighbours with the same center, at most MAX_CONTEXTS, are a step. They are trained together, as the contexts of a
-window are. Steps are trained in an order that takes neighbours apart: pairs are ordered by center, centers by count,
-and hundreds of paths in a row would turn the same way at a root.
+A step is a run of neighbouring pairs with the same center, at most MAX_CONTEXTS, which are trained together, as the
+contexts of a window are. Steps are trained in an order that separates neighbours: pairs are ordered by center, centers
+by count, and hundreds of paths in a row would turn the same way at a root.
 """
 
 from functools import lru_cache
@@ -50,7 +50,7 @@ def train_bucket(pairs: Pairs, tables: Tables, alpha: float, links: UInt64Array)
 
 @lru_cache(maxsize=256)
 def _make_scratch(thread: int, width: int, groups: int) -> Scratch:
-    """Return the working memory of a thread for paths of at most so many groups of MAX_TARGETS nodes, cached."""
+    """Return the working memory of a thread for paths of at most `groups` groups of MAX_TARGETS nodes, cached."""
     n, empty = groups * MAX_TARGETS, np.empty(0, np.float32)
     return make_scratch(Tables(empty, empty, width, HotRows(0, 0, 0, 1)), MAX_CONTEXTS // 2, RUN, groups, n, n)
 
@@ -59,7 +59,7 @@ def _make_scratch(thread: int, width: int, groups: int) -> Scratch:
 def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any:
     """Train the pairs of a bucket step by step, in the order of `find_stride`; return the summed loss.
 
-    Arguments as in `train_bucket`; `scratch` is the result of `_make_scratch`.
+    Arguments are as in `train_bucket`; `scratch` is the result of `_make_scratch`.
     """
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
     addresses, work, half = table_addresses(tables), scratch_addresses(scratch), row_bits(pairs)

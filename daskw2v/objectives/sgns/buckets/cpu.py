@@ -4,7 +4,7 @@ Batches of ITEMS pairs are trained one after the other. The pairs of a batch sha
 partition of the centers, and all dot products of a batch are computed before a row moves. Neighbours often have the
 same center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So
 the items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item is a pair, or noise: it
-has a further negative in place of its center.
+has a further negative instead of its center.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -65,7 +65,8 @@ def train_bucket(
     pairs
         Rows in the two partitions, packed (`sampling.pairs`), shape (n,).
     noise
-        Such pairs that are trained with negatives only, shape (m,); the center of each may be in another partition.
+        Pairs, packed likewise, that are trained with negatives only, shape (m,); the center of each may be in another
+        partition.
     source, output
         The input rows of the contexts' partition and the output rows of the centers', flat float32.
     width
@@ -88,7 +89,7 @@ def train_bucket(
 
 
 def _make_registers(negative: int) -> Registers:
-    """Return the `Registers` of batches that share so many negatives, perhaps none."""
+    """Return the `Registers` of batches that share `negative` negatives, which may be 0."""
     return make_registers(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
 
 
@@ -100,7 +101,7 @@ def count_batches(n: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _make_scratch(thread: int, width: int, negative: int) -> Scratch:
-    """Return the working memory of a thread for batches that share at most so many negatives, cached."""
+    """Return the working memory of a thread for batches that share at most `negative` negatives, cached."""
     groups, size = group_sizes(max(negative, 1), OWN)
     rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * len(EACH)
     empty = np.empty(0, np.float32)
@@ -113,9 +114,9 @@ def _train(
 ) -> Any:
     """Train slices, ranges of batches, of pairs and of noise in turn, in proportion; return the summed loss.
 
-    `pairs` and `noise` are `Items`, `registers` and `noise_registers` are their `Registers`. Without noise its
-    two are None, and the code has no branches for it. `words` is as in `train_bucket`. `scratch.sizes` has a 1 for each
-    batch of a slice whose signs in memory are not those of most batches of the kind.
+    `pairs` and `noise` are `Items`, `registers` and `noise_registers` are their `Registers`. Without noise, `noise` and
+    `noise_registers` are None, and the code has no branches for noise. `words` is as in `train_bucket`. `scratch.sizes`
+    has a 1 for each batch of a slice whose signs in memory differ from the signs of most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
     n_pairs, n_noise = count_batches(len(pairs.pairs)), 0

@@ -78,7 +78,7 @@ _count_batches = device(count_batches.py_func)  # number of draws of shared nega
 def _item_index(items: Any, batch: Any, item: Any) -> Any:
     """Return the index of an item of a batch among all items; ITEMS items, one of each range, share negatives.
 
-    It may be behind the last item. `item` is 0..BATCH-1; _SHARING batches in a row make a batch of the CPU.
+    The index may exceed the last item's. `item` is 0..BATCH-1; _SHARING batches in a row make a batch of the CPU.
     """
     return (batch % _SHARING * BATCH + item) * _count_batches(items.pairs.size) + batch // _SHARING
 
