@@ -35,9 +35,7 @@ class EarlyStopper(Callback):
         TrainingError
             If the monitored value was not measured.
         """
-        value = record.held_out_loss
-        if not self._lower:
-            value = record.scores.get(self._monitor, record.scores.get(self._monitor.partition("/")[2]))
+        value = record.held_out_loss if self._lower else record.scores.get(self._monitor.partition("/")[2])
         if value is None:
             raise TrainingError(
                 f"monitor={self._monitor!r} was not measured after round {record.round}, or is undefined.",
