@@ -46,7 +46,6 @@ from daskw2v.training.averaging.merge import (
     Delta,
     add_changes,
     merge_block,
-    project_delta,
     subtract_rows,
 )
 from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, level_ends
@@ -131,7 +130,7 @@ class Replicas:
 
     def _merge(self, rates: dict[int, float]) -> None:
         curvatures = dict[str, Curvature]()
-        if BlockTraining(self._run, self._blocks[0], 0.0).rule.project is not None:
+        if BlockTraining(self._run, self._blocks[0], 0.0).rule.reads_training:
             curvatures = self._curvature()
         for number, rate in rates.items():
             block = self._blocks[number]
@@ -154,10 +153,9 @@ class Replicas:
         for i in range(0, len(self._own), FAN_IN):
             deltas = [_changes(base, self._rows(own, how.block)) for own in self._own[i : i + FAN_IN]]
             self.sent += 2 * base.size if i == 0 else 0
-            projected = [project_delta(how.rule, delta, training.curvature) for delta in deltas]
             if few:
-                return merge_block(how.rule, base, projected, training)
-            parts.append(add_changes(how.rule, base.shape, projected, training))
+                return merge_block(how.rule, base, deltas, training)
+            parts.append(add_changes(how.rule, base.shape, deltas, training))
         while len(parts) > FAN_IN:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
             parts = [add_changes(how.rule, base.shape, group, training) for group in groups]

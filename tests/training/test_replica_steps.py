@@ -21,7 +21,6 @@ from daskw2v.training.averaging.merge import (
     Delta,
     find_merge_rule,
     merge_block,
-    project_delta,
     subtract_rows,
 )
 from daskw2v.training.averaging.pulling import ReplicaText
@@ -92,10 +91,9 @@ def reference(run, length):
                 rows = slice(block.start, block.stop)
                 base = model[block.table][rows].copy()
                 rate = rounds.sum_rates(merged_at[block], step.stop) / this.n_replicas
-                training = BlockTraining(run, block, rate).row_training(curvatures if rule.project else {})
+                training = BlockTraining(run, block, rate).row_training(curvatures if rule.reads_training else {})
                 deltas = [Delta(subtract_rows(base, replica[block.table][rows])[0]) for replica in replicas]
-                projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
-                merged = merge_block(rule, base, projected, training)
+                merged = merge_block(rule, base, deltas, training)
                 for tables in (model, *replicas):
                     tables[block.table][rows] = merged
                 merged_at[block] = step.stop
