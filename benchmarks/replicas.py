@@ -130,7 +130,7 @@ class Replicas:
 
     def _merge(self, rates: dict[int, float]) -> None:
         curvatures = dict[str, Curvature]()
-        if BlockTraining(self._run, self._blocks[0], 0.0).rule.reads_training:
+        if BlockTraining(self._run, self._blocks[0], 0.0).rule.fade is not None:
             curvatures = self._curvature()
         for number, rate in rates.items():
             block = self._blocks[number]

@@ -91,7 +91,7 @@ def reference(run, length):
                 rows = slice(block.start, block.stop)
                 base = model[block.table][rows].copy()
                 rate = rounds.sum_rates(merged_at[block], step.stop) / this.n_replicas
-                training = BlockTraining(run, block, rate).row_training(curvatures if rule.reads_training else {})
+                training = BlockTraining(run, block, rate).row_training(curvatures if rule.fade else {})
                 deltas = [Delta(subtract_rows(base, replica[block.table][rows])[0]) for replica in replicas]
                 merged = merge_block(rule, base, deltas, training)
                 for tables in (model, *replicas):

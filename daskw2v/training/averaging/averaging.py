@@ -273,7 +273,7 @@ class AveragingRun:
 
     def _submit_curvatures(self, key: str) -> Future | Curvatures:
         """Return the future of `Curvatures`, or an empty mapping where the merge rule does not need them."""
-        if not find_merge_rule(Averaging.of(self._run.params).merge).reads_training:
+        if find_merge_rule(Averaging.of(self._run.params).merge).fade is None:
             return {}
         for number, (block, rows) in enumerate(self._blocks.items()):
             if number not in self._moments:
@@ -354,7 +354,7 @@ def _start(
 def _check(params: Params) -> None:
     """Raise a ParameterError if a merge rule needs `Objective.touched`, which the objective lacks."""
     rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective.name)
-    if Averaging.of(params).n_replicas > 1 and rule.reads_training and objective.touched is None:
+    if Averaging.of(params).n_replicas > 1 and rule.fade is not None and objective.touched is None:
         raise ParameterError(
             f"merge={rule.name!r} needs to know how often {objective.name} touches each row (Objective.touched).",
             "Give merge='mean', or one replica.",

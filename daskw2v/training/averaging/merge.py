@@ -24,7 +24,6 @@ from daskw2v.cluster.shared_memory import allocate_shared, by_fields, share
 from daskw2v.config.registry import Registry
 from daskw2v.kernels.bfloat16 import from_bfloat16
 from daskw2v.kernels.jit import kernel
-from daskw2v.kernels.multiply import multiply
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, kept_share, touches_per_window
@@ -36,6 +35,7 @@ from daskw2v.types import Float32Array, Int32Array, UInt16Array
 
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
+_TOGETHER = 8  # rows that are read from the first cache for one eigenvector after the other
 _UNFADED = 1 / 32  # of a change, at most, that may fade in a direction which is left out
 
 
@@ -59,20 +59,25 @@ class Delta(NamedTuple):
         """Number of replicas whose changes these are: 1. It corresponds to `SummedChanges.n`."""
         return 1
 
-    def slice_rows(self, rows: slice) -> "SummedChanges":
-        """Return the changes of a slice of the block's rows, in a new array with a row for each; 0 if it is unchanged.
-
-        Parameters
-        ----------
-        rows
-            Slice of indices in the block, with start and stop.
-        """
+    def add_to(self, total: Float32Array, rows: slice) -> None:
+        """Add the changes of a slice of the block's rows, with start and stop, to a sum of them, float32."""
         if self.rows is None:
-            return SummedChanges(from_bfloat16(self.bits[rows]), 1)
+            _add_bits(total, self.bits[rows])
+            return
         first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
-        changes = np.zeros((rows.stop - rows.start, self.bits.shape[1]), np.float32)
-        changes[self.rows[first:last] - rows.start] = from_bfloat16(self.bits[first:last])
-        return SummedChanges(changes, 1)
+        total[self.rows[first:last] - rows.start] += from_bfloat16(self.bits[first:last])
+
+
+@kernel
+def _add_bits(total: Any, changes: Any) -> None:
+    """Add changes, as bits of bfloat16, to a total; both have shape (rows, D)."""
+    row = np.empty(total.shape[1], np.float32)
+    bits = row.view(np.uint32)
+    for i in range(total.shape[0]):
+        for k in range(total.shape[1]):
+            bits[k] = np.uint32(changes[i, k]) << np.uint32(16)
+        for k in range(total.shape[1]):
+            total[i, k] += row[k]
 
 
 def subtract_rows(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
@@ -160,10 +165,26 @@ class Training:
         """
         fastest = self.n_replicas * self.rates.max(initial=0)
         some = slice(int(np.searchsorted(fastest * self.curvature.values, _UNFADED)), None)
-        values, vectors = self.curvature.values[some], np.ascontiguousarray(self.curvature.vectors[:, some])
+        values, vectors = self.curvature.values[some], np.ascontiguousarray(self.curvature.vectors.T[some])
         if len(values):
-            lost = multiply(changes, vectors) * np.expm1((-n_later * self.rates)[:, None] * values)
-            changes += multiply(lost, np.ascontiguousarray(vectors.T))
+            _add_shares(changes, vectors, np.expm1((-n_later * self.rates)[:, None] * values))
+
+
+@kernel
+def _add_shares(rows: Any, vectors: Any, shares: Any) -> None:
+    """Add to each row a share of its part along each of some orthonormal vectors.
+
+    Shapes are (rows, D), (vectors, D) and (rows, vectors), all float32.
+    """
+    for first in range(0, rows.shape[0], _TOGETHER):
+        for k in range(vectors.shape[0]):
+            for i in range(first, min(first + _TOGETHER, rows.shape[0])):
+                length = np.float32(0)
+                for d in range(vectors.shape[1]):
+                    length += rows[i, d] * vectors[k, d]
+                length *= shares[i, k]
+                for d in range(vectors.shape[1]):
+                    rows[i, d] += length * vectors[k, d]
 
 
 @by_fields
@@ -173,7 +194,7 @@ class SummedChanges(NamedTuple):
     Parameters
     ----------
     total
-        The sum, as a merge rule adds changes up, shape (rows, D) float32.
+        The sum, shape (rows, D) float32: of `sequential`, of changes that faded.
     n
         Number of replicas.
     """
@@ -181,18 +202,12 @@ class SummedChanges(NamedTuple):
     total: Float32Array
     n: int
 
-    def slice_rows(self, rows: slice) -> "SummedChanges":
-        """Return the changes of a slice of the rows, in a new array."""
-        return SummedChanges(self.total[rows].copy(), self.n)
+    def add_to(self, total: Float32Array, rows: slice) -> None:
+        """Add the changes of a slice of the rows to a sum of them, float32."""
+        total += self.total[rows]
 
 
 ReplicaChanges: TypeAlias = Delta | SummedChanges
-
-
-def _append_sum(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
-    """Return the sum of the changes of replicas and of later replicas, in the first array: the default `append`."""
-    before.total[:] += later.total
-    return before.total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,19 +220,18 @@ class MergeRule:
         As `merge` of Params.
     title
         Short description for `--help`.
-    reads_training
-        Whether the functions read `Training`. It is empty for other rules.
-    append
-        Function from the `SummedChanges` of replicas, the `SummedChanges` of the replicas after them, and `Training` to
-        the total of both, shape (rows, D) float32. It may overwrite the first total. By default the sum.
+    fade
+        Function that changes the sum of the changes of replicas, shape (rows, D) float32, in place, before the changes
+        of later replicas are added; it also gets the number of these replicas, and `Training`. A rule without `fade`
+        gets an empty `Training`.
     finish
-        Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
+        Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows. It may
+        overwrite the sum.
     """
 
     name: str
     title: str
-    reads_training: bool = False
-    append: Callable[[SummedChanges, SummedChanges, Training], Float32Array] = _append_sum
+    fade: Callable[[Float32Array, int, Training], None] | None = None
     finish: Callable[[Float32Array, SummedChanges, Training], Float32Array]
 
 
@@ -228,9 +242,9 @@ def add_changes(
 
     `shape` is the block's, (rows, D).
     """
-    total = np.empty(shape, np.float32)
+    total = np.zeros(shape, np.float32)
     for rows in _cache_slices(total):
-        total[rows] = _sum_slice(rule, changes, training.slice_rows(rows), rows).total
+        _add_slice(rule, changes, training.slice_rows(rows), rows, total[rows])
     return SummedChanges(total, sum(part.n for part in changes))
 
 
@@ -250,10 +264,11 @@ def merge_block(
     training
         The training of the block's rows.
     """
-    merged = allocate_shared(base.shape)
+    merged, n = allocate_shared(base.shape), sum(part.n for part in changes)
     for rows in _cache_slices(base):
-        part = training.slice_rows(rows)
-        merged[rows] = rule.finish(base[rows], _sum_slice(rule, changes, part, rows), part)
+        part, total = training.slice_rows(rows), np.zeros_like(base[rows])
+        _add_slice(rule, changes, part, rows, total)
+        merged[rows] = rule.finish(base[rows], SummedChanges(total, n), part)
     return merged
 
 
@@ -262,23 +277,20 @@ def _cache_slices(rows: Float32Array) -> list[slice]:
     return [slice(a, b) for a, b in cut_range(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _sum_slice(rule: MergeRule, changes: Sequence[ReplicaChanges], training: Training, rows: slice) -> SummedChanges:
-    """Return the sum of changes in a slice of the rows; `training` is that of the slice."""
-    total, *rest = (part.slice_rows(rows) for part in changes)
-    for later in rest:
-        total = SummedChanges(rule.append(total, later, training), total.n + later.n)
-    return total
-
-
-def _append_faded(before: SummedChanges, later: SummedChanges, training: Training) -> Float32Array:
-    """Return the changes of replicas, faded by the texts of later replicas, plus the later changes."""
-    training.fade(before.total, later.n)
-    return _append_sum(before, later, training)
+def _add_slice(
+    rule: MergeRule, changes: Sequence[ReplicaChanges], training: Training, rows: slice, total: Float32Array
+) -> None:
+    """Add the changes of all replicas in a slice of the rows to zeros; `training` is that of the slice."""
+    for i, part in enumerate(changes):
+        if i and rule.fade is not None:
+            rule.fade(total, part.n, training)
+        part.add_to(total, rows)
 
 
 def _finish_sequential(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
     """Return the common rows plus the changes."""
-    return base + changes.total
+    changes.total[:] += base
+    return changes.total
 
 
 def _finish_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
@@ -289,8 +301,7 @@ def _finish_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Flo
 _SEQUENTIAL = MergeRule(
     name="sequential",
     title="as if one replica had trained all texts, one after the other",
-    reads_training=True,
-    append=_append_faded,
+    fade=lambda changes, n_later, training: training.fade(changes, n_later),
     finish=_finish_sequential,
 )
 _MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_finish_mean)
