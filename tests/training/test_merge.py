@@ -100,7 +100,7 @@ def test_sequential__is_training_one_text_after_the_other(n):
 @pytest.mark.parametrize("rate", [1e-4, 0.01, 1.0, 100.0])
 @pytest.mark.parametrize("n_later", [1, 3])
 def test_fade__is_that_along_all_eigenvectors(rate, n_later):
-    """Directions that are left out fade by less than 1/32 when all replicas are merged."""
+    """Directions that are left out fade by less than 1/8 when all replicas are merged."""
     n_replicas, columns = 4, 40
     values = np.geomspace(1e-4, 1, columns, dtype=np.float32)
     training = training_of(9, columns, rate)
@@ -111,9 +111,9 @@ def test_fade__is_that_along_all_eigenvectors(rate, n_later):
     expected = (changes @ vectors * kept) @ vectors.T
     faded = changes.copy()
     training.fade(faded, n_later)
-    allowed = np.linalg.norm(changes, axis=1) * n_later / n_replicas / 32
+    allowed = np.linalg.norm(changes, axis=1) * n_later / n_replicas / 8
     assert (np.linalg.norm(faded - expected, axis=1) <= allowed + 1e-5).all()
-    assert (faded == changes).all() == (rate < 1e-3)
+    assert (faded == changes).all() == (rate < 0.1)
 
 
 @pytest.mark.parametrize("rule", MERGE_RULES.values(), ids=lambda rule: rule.name)

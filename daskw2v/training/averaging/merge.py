@@ -36,7 +36,7 @@ from daskw2v.types import Float32Array, Int32Array, UInt16Array
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 _TOGETHER = 8  # rows that are read from the first cache for one eigenvector after the other
-_UNFADED = 1 / 32  # of a change, at most, that may fade in a direction which is left out
+_UNFADED = 1 / 8  # of a change, at most, that may fade in a direction which is left out
 
 
 @by_fields
@@ -266,7 +266,8 @@ def merge_block(
     """
     merged, n = allocate_shared(base.shape), sum(part.n for part in changes)
     for rows in _cache_slices(base):
-        part, total = training.slice_rows(rows), np.zeros_like(base[rows])
+        part, total = training.slice_rows(rows), merged[rows]
+        total[:] = 0
         _add_slice(rule, changes, part, rows, total)
         merged[rows] = rule.finish(base[rows], SummedChanges(total, n), part)
     return merged
