@@ -27,7 +27,7 @@ from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)
-_SAMPLED = 1 << 11  # rows
+_SAMPLED = 1 << 10  # rows
 _preparing = Lock()  # merges of many blocks begin at once: one of them reads the counts
 
 

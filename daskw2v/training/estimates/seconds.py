@@ -42,7 +42,7 @@ MACHINE_B: Constants = {
     "deal": Line(1.42e-08),  # a pair, distributed to its bucket and read again
     "piece": Line(0.00083),  # a piece of text, without its pairs
     "copy": Line(2.7e-10),  # a byte of rows, copied into a task or replica, out of it, and checked
-    "merge": Line(8e-10, 8e-12),  # a byte of a replica's rows, projected and merged
+    "merge": Line(1.1e-9, 1e-12),  # a byte of a replica's rows, merged: in runs of two workers, with the curvature
     "send": Line(2.3e-10),  # a byte, sent or received by a worker, whose event loop does both
     "file": Line(1.49e-09),  # a byte of rows, written to a file or read from it, with its checksum
     "bucket_task": Line(0.0034),  # a task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies
