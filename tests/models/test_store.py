@@ -221,6 +221,24 @@ def test_publish__refuses_a_partition_never_written_or_not_finite(models):
     assert latest_version(models) is None
 
 
+@pytest.mark.parametrize(("n_partitions", "sizes"), [(1, [4, 4, 2]), (3, [1] * 12)])
+def test_read_chunks__gives_all_rows_a_chunk_at_a_time(models, n_partitions, sizes):
+    """Three partitions have chunks of one row; behind the rows of two of them is one of zeros."""
+    store, rows = models / "v0001-run", np.arange(1, 21, dtype=np.float32).reshape(10, 2)
+    create_model(store, {"input": (10, 2)}, 4, n_partitions)
+    if n_partitions == 1:
+        for start in range(0, 10, 4):
+            write_table_rows(store, "input", start, rows[start : start + 4])
+    else:
+        for part in range(n_partitions):
+            write_partition(store, "input", part, rows[Partitions(10, n_partitions).words(part)])
+    table = open_table(store, "input")
+    chunks = [chunk for start in range(0, 10, table.chunk_rows) for chunk in table.read_chunks(start)]
+    assert [len(chunk) for chunk in chunks] == sizes
+    found = np.concatenate(chunks)
+    assert sorted(map(tuple, found[found.any(axis=1)])) == list(map(tuple, rows))
+
+
 def test_create_model__gives_each_partition_separate_chunks(tmp_path):
     create_model(Store(str(tmp_path / "m")), {"input": (1000, 5)}, row_block=100, n_partitions=8)
     array = Store(str(tmp_path / "m")).open_group()["input"]

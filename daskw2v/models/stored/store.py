@@ -381,9 +381,9 @@ def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
 def _check_finite(store: Store, name: str, table: StoredRows) -> None:
     """Raise TrainingError if a table has a number that is not finite."""
     for start in range(0, len(table), table.chunk_rows):
-        rows = table[start : start + table.chunk_rows]
-        if not np.isfinite(rows).all():
+        if not all(np.isfinite(chunk).all() for chunk in table.read_chunks(start)):
+            stop = min(start + table.chunk_rows, len(table))
             raise TrainingError(
-                f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: training diverged.",
+                f"Rows {start}:{stop} of table {name} of {store.url} are not finite: training diverged.",
                 "Train with a lower alpha.",
             )

@@ -168,6 +168,16 @@ class StoredRows:
             rows[in_part] = self.array.take((numbers[in_part], part))
         return rows
 
+    def read_chunks(self, start: int) -> Iterator[Float32Array]:
+        """Yield the chunks with the rows start..start+chunk_rows-1, one by one; `start` is a multiple of `chunk_rows`.
+
+        Each has rows of one partition, behind which rows of zeros may follow.
+        """
+        first = start // self._n
+        rows = slice(first, first + self.array.chunks[0])
+        for selection in [(rows, k) for k in range(self._n)] if self.array.ndim == 3 else [rows]:
+            yield self.array[selection]
+
     def read_partition(self, partition: int) -> Float32Array:
         """Return a partition's rows, shape (size, D).
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -73,7 +73,6 @@ class Work(ABC):
     """
 
     notes: Sequence[str] = ()  # to the user, about a run of this size
-    checked: ClassVar[int] = BLOCK  # bytes of the model that are checked at a time, when it is written
 
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         self.params, self.resources, self.text, self.workers = params, resources, text, workers
@@ -101,7 +100,7 @@ class Work(ABC):
 
     def publish(self) -> Iterator[Moment]:
         """Yield the moment in which the model is written and checked, and the moment of its evaluation, if any."""
-        rows = max(self.checked, self.workers.threads * BLOCK)
+        rows = self.workers.threads * BLOCK
         yield Moment({"model": self.tables / self.workers.n, "rows written or checked": rows})
         if any(self.resources.eval_sets.values()):
             words = 4 * LONG * self.text.vocabulary

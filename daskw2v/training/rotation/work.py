@@ -53,8 +53,6 @@ class Fits(NamedTuple):
 class RotationWork(Work):
     """The memory and the phases of a run, in memory or through files."""
 
-    checked = 2 * BLOCK  # partitions are put in order
-
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
         settings, passes = Rotation.of(params), passes_of_epoch(params)
@@ -101,7 +99,7 @@ class RotationWork(Work):
     def publish(self) -> Iterator[Moment]:
         """Yield the moments of writing and evaluating the model, or of writing partitions that lie in files."""
         partition = max(self.table_bytes.values()) / self.n_partitions
-        rows = max(self.checked, self.workers.threads * max(BLOCK, partition))
+        rows = self.workers.threads * max(BLOCK, partition)
         yield from super().publish() if self.fits.model else [Moment({"rows written or checked": rows})]
 
     def phases(self) -> Iterator[Phase]:
