@@ -32,7 +32,7 @@ from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.shards.dictionary import Dictionary
 from daskw2v.shards.words import are_words, take_words
-from daskw2v.store.arrays import StoredArray, open_array, read_array, write_array
+from daskw2v.store.arrays import StoredArray, open_array, read_array, write_array, write_pieces
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
@@ -307,13 +307,13 @@ def write_shard(
     order = np.argsort(tops, kind="stable")
     word_indices = np.empty(len(order), np.int32)
     word_indices[order] = np.arange(len(order), dtype=np.int32)
-    flat, counts = np.concatenate(codes), dictionary.counts()[order]
+    counts = dictionary.counts()[order]
     words, offsets = take_words(dictionary.words, dictionary.offsets, order)
     edges = np.cumsum([0, *np.bincount(tops, minlength=N_EDGES)], dtype=np.int32)
     group = store.create_group()
-    write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
+    write_pieces(group, "codes", codes, _CODES_CHUNK)
     write_arrays(group, starts=starts, words=words, offsets=offsets, counts=counts, places=word_indices, edges=edges)
-    return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
+    return {"n_tokens": sum(map(len, codes)), "n_sentences": len(starts), "n_types": len(order)}
 
 
 def write_arrays(group: zarr.Group, **arrays: npt.NDArray[Any]) -> None:

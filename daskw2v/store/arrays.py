@@ -3,6 +3,7 @@
 Chunks of whole rows are decoded in the thread that reads them: Zarr itself would use other threads, and copy.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, product
@@ -29,6 +30,7 @@ from daskw2v.store.retries import RetryingStore
 from daskw2v.store.zarr_schema import bound_codecs, check_packed
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
+_JOINED = 4  # chunks that `write_pieces` joins and writes at a time: a distant store answers slowly
 
 _UNREADABLE = (ValueError, RuntimeError)  # raised by Zarr and its codecs for damaged chunks
 T = TypeVar("T")
@@ -221,6 +223,19 @@ def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_ro
     array = create_array(group, name, values.shape, values.dtype, chunk_rows, held=True)
     if values.size:
         array[...] = values
+    array.finish()
+
+
+def write_pieces(group: zarr.Group, name: str, pieces: Sequence[npt.NDArray[Any]], chunk_rows: int = _CHUNK) -> None:
+    """Create an array of a group with the rows of one or more arrays, and finish it; few chunks are joined at once."""
+    bounds, step = np.cumsum([0, *map(len, pieces)]).tolist(), _JOINED * chunk_rows
+    array = create_array(group, name, (bounds[-1], *pieces[0].shape[1:]), pieces[0].dtype, chunk_rows, held=True)
+    for start in range(0, bounds[-1], step):
+        stop = min(start + step, bounds[-1])
+        first, last = bisect_right(bounds, start) - 1, bisect_left(bounds, stop)
+        overlapping = zip(pieces[first:last], bounds[first:last], strict=True)
+        rows = [piece[max(0, start - low) : stop - low] for piece, low in overlapping]
+        write_rows(array, start, np.concatenate(rows))
     array.finish()
 
 

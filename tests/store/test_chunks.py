@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 
 from daskw2v.errors import DamageError
-from daskw2v.store.arrays import create_array, has_whole_rows, open_array, read_rows, write_array
+from daskw2v.store.arrays import create_array, has_whole_rows, open_array, read_rows, write_array, write_pieces
 from daskw2v.store.storage import Store
 
 PACKED = (BloscCodec(cname="lz4", typesize=4), Crc32cCodec())
@@ -50,6 +50,18 @@ def test_rows__are_those_that_zarr_reads(codecs, n, chunk, more, dtype, start, s
     rows = read_rows(array, first, last)
     np.testing.assert_array_equal(rows, array[start:stop])
     assert (rows.dtype, rows.shape) == (array.dtype, array[start:stop].shape)
+
+
+@given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=6), chunk=st.integers(1, 9))
+def test_write_pieces__writes_what_the_pieces_hold_together(tmp_path_factory, lengths, chunk):
+    group = Store(str(tmp_path_factory.mktemp("group"))).create_group()
+    values = np.arange(2 * sum(lengths), dtype=np.int32).reshape(-1, 2)
+    pieces = np.split(values, np.cumsum(lengths)[:-1])
+    write_pieces(group, "values", pieces, chunk)
+    written = open_array(group, "values")
+    assert written.is_finished
+    assert written.chunks[0] == max(1, min(chunk, len(values)))
+    np.testing.assert_array_equal(written[:], values)
 
 
 def test_rows__of_many_chunks_come_in_their_order():

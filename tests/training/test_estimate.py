@@ -286,8 +286,8 @@ def test_check_encoding__refuses_blocks_that_cannot_fit(tmp_path):
     with path.open("wb") as file:
         file.truncate(8 * GB)  # a hole: nothing is read
     with pytest.raises(ClusterError, match=r"Reading the text takes about .*codes .*block_size='256.00 MiB', which"):
-        check_encoding(Cluster(2 * GB, threads=2), find_sources(path), store, Params(), resources)
-    check_encoding(Cluster(2 * GB, threads=2), find_sources(path), store, Params(), Resources(block_size="64 MiB"))
+        check_encoding(Cluster(1.5 * GB, threads=2), find_sources(path), store, Params(), resources)
+    check_encoding(Cluster(1.5 * GB, threads=2), find_sources(path), store, Params(), Resources(block_size="64 MiB"))
 
 
 def test_check_encoding__lets_small_files_pass_whatever_the_block(file, tmp_path):

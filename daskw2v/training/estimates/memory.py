@@ -29,7 +29,7 @@ _COMPILED_BEFORE, _COMPILED = 50 << 20, 110 << 20
 _CLIENT = 250 << 20  # bytes of a process with a Dask client
 _SHARD = 4 << 10  # bytes of a shard's facts, which the client holds
 LETTERS = 8  # bytes of a distinct word
-_WRITING = 8 << 20  # bytes of chunks that a task compresses at a time
+_WRITING = 32 << 20  # bytes of chunks that a task joins and compresses at a time
 _ORDER = 56  # bytes a word that sorting takes: counts, groups, prefixes, and the arrays of lexsort
 _DISTINCT = 0.4  # share of distinct bigrams in a shard's; .26 in 64 MB of Wikipedia
 _SPEC = LETTERS + 2 * LONG  # bytes of a word with its offset and its count
@@ -157,7 +157,7 @@ def encoding_memory(text: Text, workers: Workers) -> StageMemory:
     growing = {"dictionary": _growing_dictionary_bytes(slots), "codes": 2 * words}  # half of them are read
     writing = {
         "dictionary": _dictionary_bytes(slots, types),
-        "codes": 2 * INT * words,  # in parts, and joined
+        "codes": INT * words,
         "words in order": types * (LETTERS + 5 * LONG),
         "compression": _WRITING,
     }
