@@ -28,6 +28,7 @@ from distributed import LocalCluster, Worker, WorkerPlugin
 
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError
+from daskw2v.kernels import buffers
 
 # Each task allocates and frees arrays of several megabytes. By Dask's default malloc returns them to the system at
 # once, and gets new pages for each task: up to a third of a training's processor time.
@@ -119,6 +120,7 @@ def bound_heap() -> None:
 
 def trim_heap() -> None:
     """Return free memory to the system, after a stage whose memory the next stage cannot use."""
+    buffers.pool.release()
     _call_glibc("malloc_trim", 0)
 
 

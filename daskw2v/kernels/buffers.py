@@ -83,6 +83,11 @@ class Buffers:
         """Bytes of free memory that is kept."""
         return sum(len(memory) for _, memory in list(self._waiting))
 
+    def release(self) -> None:
+        """Return free memory to the system at once."""
+        with self._lock:
+            self._waiting.clear()
+
     def _keep(self, memory: Any) -> None:
         """Keep memory of a deleted array for later calls."""
         self._waiting.append((time.monotonic(), memory))

@@ -9,6 +9,7 @@ from typing import Any
 
 from distributed import Client
 
+from daskw2v.cluster.local import trim_heap
 from daskw2v.cluster.waiting import gather
 from daskw2v.cluster.workers import Usage, usage
 from daskw2v.config.resources import Resources
@@ -79,6 +80,7 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
 def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
     """Check a version and write its manifest, as `stored.store.finish` does, in a task: this process gets no table."""
     force_files()  # files of this process; workers have forced theirs
+    trim_heap()  # of a worker in this process
     _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 

@@ -10,6 +10,7 @@ import zarr
 from distributed import Client
 
 from daskw2v.cluster.connecting import GetClient, lazily_connected
+from daskw2v.cluster.local import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
@@ -243,6 +244,7 @@ def count_words(
         manifest = {"build": folder.name, **fields, "seconds": round(time.monotonic() - began, 3)}
         vocabulary = _from_manifest(store, key, identity, manifest)
         stage.finish(manifest, [f"{folder.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
+        trim_heap()  # of a worker in this process
         return vocabulary
 
     folder = store / LAYOUT.folder / key

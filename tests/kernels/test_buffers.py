@@ -66,6 +66,18 @@ def test_waiting__ends():
     assert buffers.empty(N).size == N  # begins anew
 
 
+def test_release__frees_what_waits_and_leaves_what_is_used():
+    buffers = Buffers()
+    used, freed = buffers.empty(N), buffers.empty(N)
+    used[:] = 3
+    del freed
+    gc.collect()
+    assert buffers.waiting_bytes
+    buffers.release()
+    assert not buffers.waiting_bytes
+    assert (used == 3).all()
+
+
 def test_take__by_many_threads_gives_each_its_own():
     buffers, problems = Buffers(), []
 
