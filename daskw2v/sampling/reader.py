@@ -20,7 +20,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions that are read first on both sides of a range, for each word of the window
 OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes several MB
-CHUNKS = 8  # decoded chunks that are kept: the next range begins in the last one
+CHUNKS = 4  # decoded chunks that are kept: the next range begins in the last one
 CHUNK = 1 << 20  # codes that are read at once, at least
 
 
