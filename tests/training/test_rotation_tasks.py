@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from daskw2v import train
+from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, pass_schedule, pass_tasks
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.bucket_task import INPUT
 from daskw2v.training.rotation.pass_tasks import PassTasks
 from daskw2v.training.rotation.rotation import RotationRun
+from daskw2v.training.watch.events import RunWatch
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
 
@@ -40,6 +42,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         return step
 
     monkeypatch.setattr(RotationRun, "_reports", watched)
+    monkeypatch.setattr(RunWatch, "needs_rows", lambda _, number: number != 2)
     for way, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
         monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_, one_task=one_task: one_task)
@@ -54,6 +57,51 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         for rows, of_step in zip(results[way][1], results["step"][1], strict=True):
             assert rows is None or np.array_equal(rows, of_step)
         same(results[way][2], results["step"][2])
+
+
+def test_rotation__in_this_process_trains_in_place_what_only_the_next_task_needs(client, text, tmp_path, monkeypatch):
+    """Four tasks train 1, 1, 2 and 4 passes. The rows of the second are needed."""
+    params, adopt, copy, loaded = (
+        PARAMS.replace(epochs=4),
+        CpuPartitionTrainer._adopted,
+        CpuPartitionTrainer._copied,
+        [],
+    )
+
+    def adopted(trainer, rows):
+        found = adopt(trainer, rows)
+        loaded.append(np.shares_memory(found, rows))
+        return found
+
+    def copied(trainer, rows):
+        loaded.append(False)
+        return copy(trainer, rows)
+
+    monkeypatch.setattr(CpuPartitionTrainer, "_adopted", adopted)
+    monkeypatch.setattr(CpuPartitionTrainer, "_copied", copied)
+    monkeypatch.setattr(RunWatch, "needs_rows", lambda _, number: number == 1)
+    found = train(text, work=tmp_path / "in place", params=params, resources=RESOURCES, client=client)
+    assert loaded == 16 * [False] + 16 * [True] + 16 * [False] + 16 * [True]
+    loaded.clear()
+    monkeypatch.setattr(RunWatch, "needs_rows", lambda *_: True)
+    same(train(text, work=tmp_path / "copied", params=params, resources=RESOURCES, client=client), found)
+    assert loaded == 8 * 16 * [False], "a task for each pass"
+
+
+def test_rotation__repeats_no_task_that_changed_the_rows_of_the_task_before(client, text, tmp_path, monkeypatch):
+    train_bucket, n_trained = CpuPartitionTrainer.train, itertools.count()
+
+    def fail_once(*arguments):
+        if next(n_trained) == 100:  # in the second pass, of 64 buckets
+            raise MemoryError("no room")
+        return train_bucket(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CpuPartitionTrainer, "train", fail_once)
+        with pytest.raises(MemoryError, match="no room"):
+            train(text, work=tmp_path / "failed", params=PARAMS, resources=RESOURCES, client=client)
+    found = train(text, work=tmp_path / "failed", params=PARAMS, resources=RESOURCES, client=client)
+    same(found, train(text, work=tmp_path / "undisturbed", params=PARAMS, resources=RESOURCES, client=client))
 
 
 def test_rotation__reports_for_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
@@ -106,10 +154,10 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
     """Pairs of more passes would be in memory."""
     most, together = [], PassTasks.play_together
 
-    def submit(tasks, passes, key):
+    def submit(tasks, passes, key, **options):
         counts["submitted"] += len(passes)
         most.append(counts["submitted"] - counts["done"])
-        return together(tasks, passes, key)
+        return together(tasks, passes, key, **options)
 
     def done(progress):
         counts["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0

@@ -89,7 +89,7 @@ class PartitionTrainer(DeviceTrainer):
         The objective, and the settings of the run.
     inputs, outputs
         For each partition, by number, a function that returns its rows, shape (rows, D) float32, or a result of
-        `take` or `leave`. The rows are copied.
+        `take` or `leave`. The rows are copied, unless they are `owned`.
     counts, total
         Function from the number of a partition to the count of each of its words, shape (rows,) int64; and the sum of
         the counts of all words.
@@ -97,6 +97,8 @@ class PartitionTrainer(DeviceTrainer):
         The settings of the device.
     each
         `map`, or a function like it that copies partitions by several threads.
+    owned
+        Whether nobody else needs the rows, so that they may be trained in place.
     """
 
     def __init__(
@@ -109,16 +111,18 @@ class PartitionTrainer(DeviceTrainer):
         total: int,
         settings: Choice,
         each: Callable[..., Iterable[Any]] = map,
+        *,
+        owned: bool = False,
     ) -> None:
         self._train, self._objective = self.find_kernel(objective), objective
         self._params, self._counts, self._total = params, counts, total
         self._settings, self._width = settings, padded(params.vector_size)
 
-        def copy(rows: Callable[[], Any]) -> Any:
-            return self._copied(rows())
+        def load(rows: Callable[[], Any]) -> Any:
+            return self._adopted(rows()) if owned else self._copied(rows())
 
         self._inputs, self._outputs = (
-            dict(zip(partitions, each(copy, partitions.values()), strict=True)) for partitions in (inputs, outputs)
+            dict(zip(partitions, each(load, partitions.values()), strict=True)) for partitions in (inputs, outputs)
         )
         self._partitions = {"input": self._inputs, "output": self._outputs}
         self._make_ready()
@@ -165,6 +169,10 @@ class PartitionTrainer(DeviceTrainer):
         """
         rows = self.take(table, number)
         return share(rows), is_finite(rows)
+
+    def _adopted(self, rows: Any) -> Any:
+        """Return a partition's rows, flat, padded and on the device: the rows themselves if they are, else a copy."""
+        return self._copied(rows)
 
     def _copied(self, rows: Any) -> Any:
         """Return a flat, padded copy on the device of a partition's rows."""

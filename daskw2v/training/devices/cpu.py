@@ -162,6 +162,13 @@ class CpuPartitionTrainer(CpuTrainer, PartitionTrainer):
         pairs, loss = self._train(bucket, memory, alpha, self._params, words, key)
         return pairs, loss
 
+    def _adopted(self, rows: Any) -> Any:
+        if rows.shape[1] != self._width:
+            return self._copied(rows)
+        rows = np.asarray(rows)
+        rows.flags.writeable = True  # the result of a task, which `share` protected
+        return rows.reshape(-1)
+
 
 class CpuRowTrainer(CpuTrainer, RowTrainer):
     """Trains batches of rows by threads of the processor."""

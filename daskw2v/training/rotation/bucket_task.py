@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from distributed import Future
@@ -152,6 +152,7 @@ def train_buckets(
     folder: Store | None = None,
     *,
     stays: bool = False,
+    owned: bool = False,
 ) -> tuple[PartitionMap, PartitionMap, list[TaskTotals]]:
     """Task: train buckets of groups of input and output partitions.
 
@@ -171,6 +172,9 @@ def train_buckets(
         Folder in which trained rows are written as files; None to return them.
     stays
         Whether the result may stay on a device, because no other worker needs it.
+    owned
+        Whether the rows are removed from `inputs` and `outputs`, which are results of tasks, and trained in place, as
+        only this task needs them. It cannot be repeated then.
 
     Returns
     -------
@@ -181,10 +185,17 @@ def train_buckets(
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
     device = find_device(context.run.device)
 
+    def find(held: Mapping[int, PartitionMap], k: int) -> PartitionRows:
+        return cast(dict[int, PartitionRows], held[k]).pop(k) if owned else held[k][k]
+
     def open_output(k: int) -> Float32Array | DeviceRows:
-        words[k] = context.words(k, outputs[k][k]).view()
+        rows = find(outputs, k)
+        words[k] = context.words(k, rows).view()
         words[k].flags.writeable = False  # as received arrays are, so that kernels are compiled once
-        return context.rows_as_held(OUTPUT, k, outputs[k][k])
+        return context.rows_as_held(OUTPUT, k, rows)
+
+    def open_input(k: int) -> Float32Array | DeviceRows:
+        return context.rows_as_held(INPUT, k, find(inputs, k))
 
     def train(job: BucketJob) -> tuple[int, int, float]:
         work, bucket = job.work, job.load_bucket(job.work)
@@ -196,11 +207,11 @@ def train_buckets(
         each = pool.map if folder is None else map  # rows that go through files may not fit in memory several times
         objective = find_objective(params.objective.name)
         tables = (
-            {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
+            {k: partial(open_input, k) for k in inputs},
             {k: partial(open_output, k) for k in outputs},
         )
         read, total = context.counts.read, context.run.vocabulary.total
-        trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each)
+        trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each, owned=owned)
         batches = list_jobs(steps, pairs, context.group_size, pool)
         trained = [*chain.from_iterable(run_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}

@@ -48,7 +48,7 @@ class TrainedStep(NamedTuple):
         The totals of its tasks.
     input, output
         The holder of each partition of both tables after the step, or after its pass; None where its task trains later
-        passes, too.
+        passes, too, or only the next task needs them.
     seconds
         The step's share of the seconds of its task, where one task trains all steps of a pass; None elsewhere.
     """
@@ -101,6 +101,7 @@ class PassTasks:
         self._client, self._context, self._coming = client, context, coming
         self.input: list[HeldPartition] = [{k: origin} for k in range(context.partitions.n)]
         self.output: list[HeldPartition] = [{k: origin} for k in range(context.partitions.n)]
+        self._needed = True  # whether anybody but the next task needs the model
         self._ended_at = 0.0  # end of the last task that trained passes, by `time.monotonic`
 
     def can_be_one_task(self, number: int) -> bool:
@@ -117,8 +118,13 @@ class PassTasks:
         """Return the workers that train now."""
         return find_device_trainers(self._client, self._context.run.device)
 
-    def play_together(self, passes: Sequence[PassWork], key: str) -> list[Iterator[TrainedStep]]:
-        """Submit one task that trains passes; return, for each pass, an iterator that waits for its steps."""
+    def play_together(
+        self, passes: Sequence[PassWork], key: str, *, needed: bool = True
+    ) -> list[Iterator[TrainedStep]]:
+        """Submit one task that trains passes; return, for each pass, an iterator that waits for its steps.
+
+        `needed` says whether the model after the last pass is reported; if not, the next task may train it in place.
+        """
         steps = [
             StepWork(number, [list(chain(*same_round)) for same_round in zip(*groups, strict=True)])
             for number, work in enumerate(passes)
@@ -126,9 +132,11 @@ class PassTasks:
         ]
         trainers, submitted_at = self._trainers(), time.monotonic()
         slots = trainers.slots()
-        future = self._submit(trainers, steps, passes, (slots[0], len(slots)), key, 0)
-        held, numbers = (list(self.input), list(self.output)), [step.number_of_pass for step in steps]
-        self._coming = passes[-1].current.number + 1
+        in_place = not self._needed and slots[0].startswith("inproc:")  # a worker in this process sends nothing
+        future = self._submit(trainers, steps, passes, (slots[0], len(slots)), key, 0, in_place=in_place)
+        held = (list(self.input), list(self.output)) if needed else (None, None)
+        numbers = [step.number_of_pass for step in steps]
+        self._coming, self._needed = passes[-1].current.number + 1, needed
 
         @cache
         def await_task() -> tuple[list[TaskTotals], float]:
@@ -169,7 +177,7 @@ class PassTasks:
             waiting.append([self._submit(trainers, *job, f"{key}-{step}", step) for job in jobs])
             if len(waiting) == _N_AHEAD:
                 yield await_step()
-        self._coming = work.current.number + 1
+        self._coming, self._needed = work.current.number + 1, True
         while waiting:
             yield await_step()
 
@@ -181,6 +189,8 @@ class PassTasks:
         slot: tuple[str, int],
         key: str,
         rank: int,
+        *,
+        in_place: bool = False,
     ) -> Future:
         """Submit a task, which becomes the holder of its partitions; return the future of its totals.
 
@@ -196,6 +206,8 @@ class PassTasks:
             Part of the task's key, different for tasks that train other steps.
         rank
             Dask begins tasks of lower rank first.
+        in_place
+            Whether the task trains the rows of the task before in place. It is not repeated then.
         """
         inputs, outputs = ([getattr(work, side) for work in steps[0].rounds[0]] for side in (INPUT, OUTPUT))
         groups = list(dict.fromkeys(k // self._context.group_size for k in inputs))
@@ -207,7 +219,8 @@ class PassTasks:
         pairs, alone = [work.pairs(groups) for work in passes], len(trainers.threads) + trainers.n_coming == 1
         arguments = *rows, pairs, self._context, min(slot[1], len(inputs))
         name = f"buckets-{key}-{inputs[0]}-{outputs[0]}"
-        options = {"key": name, "stays": alone, "retries": 2, "resources": trainers.task_resources, **preference}
+        repeats = {"owned": in_place, "retries": 0 if in_place else 2}
+        options = {"key": name, "stays": alone, "resources": trainers.task_resources, **repeats, **preference}
         trained = self._client.submit(bucket_task.train_buckets, steps, *arguments, priority=-rank, **options)
         names, n = [f"{name}-{trained.key}" for name in _RESULTS], len(_RESULTS)
         results: list[Future]

@@ -147,7 +147,10 @@ class RotationRun:
             numbers = until_needed(needs_rows, self._passes.passes_of_task(number, self._fits.passes_of_task))
         self._n_together = len(numbers)
         works, key = [self._hold_pairs(n) for n in numbers], f"{self._session}-{number}"
-        steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
+        if together:
+            steps = self._tasks.play_together(works, key, needed=needs_rows(numbers[-1]))
+        else:
+            steps = [self._tasks.play(works[0], key)]
         reports = [self._reports(work, its_steps, 0.0) for work, its_steps in zip(works, steps, strict=True)]
         self._submitted = dict(zip(numbers, reports, strict=True))
         return self._submitted.pop(number)
@@ -192,7 +195,7 @@ class RotationRun:
         """Return both tables after a step, or after its pass where one task trains all of it, in parts.
 
         The parts cannot be joined (`join` is None) if the cluster's memory does not hold the model. The result is None
-        for a step of a pass whose task also trains later passes.
+        for a step of a pass whose task also trains later passes, or whose rows only the next task needs.
         """
         if step.input is None or step.output is None:
             return None
