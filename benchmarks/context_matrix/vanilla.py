@@ -29,6 +29,8 @@ class Vanilla:
     batch: int = 1024  # pairs that Adam takes together
     alpha: float = 0.001
     lazy: bool = False  # whether rows that a batch does not meet stay
+    ns_exponent: float = NS_EXPONENT
+    centered: bool = False  # whether the mean of all rows is subtracted from the vectors
     negative: int = 5
     window: int = 2
     vector_size: int = 100
@@ -44,7 +46,7 @@ class Trainer:
         s, self.n_words = settings, len(counts)
         self._settings, self._adam = s, adam_of(s.batch, s.lazy, s.alpha)
         self._state = make_state(self.n_words, padded(s.vector_size), s.negative, s.batch)
-        self.noise = make_word_table(counts, NS_EXPONENT)
+        self.noise = make_word_table(counts, s.ns_exponent)
         params = Params(vector_size=s.vector_size, seed=s.seed)
         self.table("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
 
@@ -80,4 +82,5 @@ def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
             segment, _ = reader.read(start, stop, settings.window, keep, key)
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()
-    return Vectors(known, trainer.table("input").copy()), pairs
+    rows = trainer.table("input").copy()
+    return Vectors(known, rows - rows.mean(axis=0) if settings.centered else rows), pairs

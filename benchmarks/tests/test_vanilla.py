@@ -78,11 +78,24 @@ def test_training__is_that_of_the_reference(segment, counts, batch, lazy):
     assert np.abs(trainer.table("input") - source).mean() < 1e-5
 
 
-def test_train_vanilla__goes_through_the_text(tmp_path):
+@pytest.fixture
+def text(tmp_path):
     random, path = np.random.default_rng(3), tmp_path / "text.txt"
     lines = (" ".join(f"w{word}" for word in random.integers(0, 30, 40)) for _ in range(50))
     path.write_text("\n".join(lines))
-    text = texts.encode_file(path, Store(str(tmp_path / "work")), Params(min_count=1))
+    return texts.encode_file(path, Store(str(tmp_path / "work")), Params(min_count=1))
+
+
+def test_train_vanilla__goes_through_the_text(text):
     found, pairs = vanilla.train_vanilla(text, vanilla.Vanilla(64, lazy=True, vector_size=20, epochs=2))
     assert pairs == 2 * 50 * (40 * 4 - 6)
     assert found.vectors.shape == (30, 20)
+
+
+def test_train_vanilla__centers_and_draws_as_asked(text):
+    plain, centered, others = (
+        vanilla.train_vanilla(text, vanilla.Vanilla(64, 0.01, vector_size=20, **changes))[0].vectors
+        for changes in ({}, {"centered": True}, {"ns_exponent": 0.0})
+    )
+    np.testing.assert_allclose(centered, plain - plain.mean(axis=0), atol=1e-6)
+    assert np.abs(others - plain).max() > 1e-3
