@@ -14,7 +14,7 @@ same tables made small.
         subwords (figures 20, 21): the same of words made of their characters, which need PyTorch
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
 
-All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 15 for speed and 12 for
+All of it takes two hours: some 15 minutes for size, an hour for contexts, 20 for quality, 15 for speed and 12 for
 subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
 again, but times are always taken anew.
 """

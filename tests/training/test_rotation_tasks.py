@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from daskw2v import train
+from daskw2v.config.params import Params
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.pairs import pair_type
+from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
+from daskw2v.training.devices.settings import CPU
 from daskw2v.training.rotation import bucket_task, pass_schedule, pass_tasks
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.bucket_task import INPUT
@@ -61,31 +66,44 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
 
 def test_rotation__in_this_process_trains_in_place_what_only_the_next_task_needs(client, text, tmp_path, monkeypatch):
     """Four tasks train 1, 1, 2 and 4 passes. The rows of the second are needed."""
-    params, adopt, copy, loaded = (
-        PARAMS.replace(epochs=4),
-        CpuPartitionTrainer._adopted,
-        CpuPartitionTrainer._copied,
-        [],
-    )
+    params, in_place, needed = PARAMS.replace(epochs=4), [], []
+    make, play_together = CpuPartitionTrainer.__init__, PassTasks.play_together
 
-    def adopted(trainer, rows):
-        found = adopt(trainer, rows)
-        loaded.append(np.shares_memory(found, rows))
-        return found
+    def record(trainer, *arguments, owned):
+        in_place.append(owned)
+        make(trainer, *arguments, owned=owned)
 
-    def copied(trainer, rows):
-        loaded.append(False)
-        return copy(trainer, rows)
+    def play(tasks, passes, key, **options):
+        needed.append(options.get("needed", True))
+        return play_together(tasks, passes, key, **options)
 
-    monkeypatch.setattr(CpuPartitionTrainer, "_adopted", adopted)
-    monkeypatch.setattr(CpuPartitionTrainer, "_copied", copied)
+    monkeypatch.setattr(CpuPartitionTrainer, "__init__", record)
+    monkeypatch.setattr(PassTasks, "play_together", play)
     monkeypatch.setattr(RunWatch, "needs_rows", lambda _, number: number == 1)
     found = train(text, work=tmp_path / "in place", params=params, resources=RESOURCES, client=client)
-    assert loaded == 16 * [False] + 16 * [True] + 16 * [False] + 16 * [True]
-    loaded.clear()
+    assert in_place == [False, *(not rows for rows in needed[:-1])]
+    assert needed[1:] == [True, False, False]
+    in_place.clear()
     monkeypatch.setattr(RunWatch, "needs_rows", lambda *_: True)
     same(train(text, work=tmp_path / "copied", params=params, resources=RESOURCES, client=client), found)
-    assert loaded == 8 * 16 * [False], "a task for each pass"
+    assert in_place == 8 * [False], "a task for each pass"
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_trainer__trains_the_rows_in_place_if_nobody_else_needs_them(owned):
+    objective, params, counts = (
+        find_objective("sgns"),
+        Params(strategy="rotation", vector_size=16),
+        np.ones(4, np.int64),
+    )
+    rows = np.full((4, 16), 0.1, np.float32)
+    before, output = rows.copy(), np.full((4, 16), 0.1, np.float32)
+    arguments = {0: lambda: rows}, {0: lambda: output}, lambda _: counts, 4, CPU()
+    trainer = CpuPartitionTrainer(objective, params, *arguments, owned=owned)
+    pair = np.ones(1, pair_type(4))
+    trainer.train(0, 0, Bucket(pair, pair[:0]), 0.1, objective.partition_table(params, counts), np.uint64(0))
+    assert (rows == before).all() != owned
+    assert (np.asarray(trainer.take("input", 0)) != before).any()
 
 
 def test_rotation__repeats_no_task_that_changed_the_rows_of_the_task_before(client, text, tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ from daskw2v.types import Float32Array, Int32Array, UInt16Array
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 _TOGETHER = 8  # rows that are read from the first cache for one eigenvector after the other
-_UNFADED = 1 / 8  # of a change, at most, that may fade in a direction which is left out
+_NEGLIGIBLE = 1 / 8  # share of a change that may fade along an eigenvector that is left out
 
 
 @by_fields
@@ -160,11 +160,11 @@ class Training:
     def fade(self, changes: Float32Array, n_later: int) -> None:
         """Fade changes of the rows, shape (rows, D) float32, in place, by the texts of `n_later` replicas.
 
-        Directions are left out in which so little fades that the changes of the first replica keep all but
-        `_UNFADED` of their size when all replicas are merged.
+        Eigenvectors are left out along which the first replica's changes lose less than `_NEGLIGIBLE` of their size
+        until all replicas are merged.
         """
         fastest = self.n_replicas * self.rates.max(initial=0)
-        some = slice(int(np.searchsorted(fastest * self.curvature.values, _UNFADED)), None)
+        some = slice(int(np.searchsorted(fastest * self.curvature.values, _NEGLIGIBLE)), None)
         values, vectors = self.curvature.values[some], np.ascontiguousarray(self.curvature.vectors.T[some])
         if len(values):
             _add_shares(changes, vectors, np.expm1((-n_later * self.rates)[:, None] * values))
@@ -222,7 +222,7 @@ class MergeRule:
         Short description for `--help`.
     fade
         Function that changes the sum of the changes of replicas, shape (rows, D) float32, in place, before the changes
-        of later replicas are added; it also gets the number of these replicas, and `Training`. A rule without `fade`
+        of later replicas are added. It gets `Training`, the sum and the number of later replicas. A rule without `fade`
         gets an empty `Training`.
     finish
         Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows. It may
@@ -231,7 +231,7 @@ class MergeRule:
 
     name: str
     title: str
-    fade: Callable[[Float32Array, int, Training], None] | None = None
+    fade: Callable[[Training, Float32Array, int], None] | None = None
     finish: Callable[[Float32Array, SummedChanges, Training], Float32Array]
 
 
@@ -284,7 +284,7 @@ def _add_slice(
     """Add the changes of all replicas in a slice of the rows to zeros; `training` is that of the slice."""
     for i, part in enumerate(changes):
         if i and rule.fade is not None:
-            rule.fade(total, part.n, training)
+            rule.fade(training, total, part.n)
         part.add_to(total, rows)
 
 
@@ -302,7 +302,7 @@ def _finish_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Flo
 _SEQUENTIAL = MergeRule(
     name="sequential",
     title="as if one replica had trained all texts, one after the other",
-    fade=lambda changes, n_later, training: training.fade(changes, n_later),
+    fade=Training.fade,
     finish=_finish_sequential,
 )
 _MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_finish_mean)
