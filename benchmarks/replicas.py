@@ -136,9 +136,10 @@ class Replicas:
             block = self._blocks[number]
             how, base = BlockTraining(self._run, block, rate), self._common(block)
             training = how.row_training(curvatures)
-            merged = self._merged(how, base, training)
+            merged = np.zeros((len(base), self._width), np.float32)
+            merged[:, : self._columns] = self._merged(how, base, training)
             for tables in (self.model, *self._own):
-                self._rows(tables, block)[:, : self._columns] = merged
+                self._rows(tables, block)[:] = merged
 
     def _curvature(self) -> dict[str, Curvature]:
         for number, block in enumerate(self._blocks):
@@ -164,19 +165,19 @@ class Replicas:
 
 @kernel
 def _is_changed(base: Any, trained: Any) -> Any:
-    """Return for each row whether a value of it was changed."""
+    """Return for each row of bits whether one was changed."""
     changed = np.zeros(base.shape[0], np.bool_)
     for i in range(base.shape[0]):
+        different = np.uint32(0)  # the loop runs to its end, so many values are compared at a time
         for k in range(base.shape[1]):
-            if base[i, k] != trained[i, k]:
-                changed[i] = True
-                break
+            different |= base[i, k] ^ trained[i, k]
+        changed[i] = different != 0
     return changed
 
 
 def _changes(base: Float32Array, trained: Float32Array) -> Delta:
     """Return the changes of a replica: of the changed rows alone, as the others merge to the same bits."""
-    rows = np.flatnonzero(_is_changed(base, trained)).astype(np.int32)
+    rows = np.flatnonzero(_is_changed(base.view(np.uint32), trained.view(np.uint32))).astype(np.int32)
     return Delta(subtract_rows(base[rows], trained[rows])[0], rows)
 
 
