@@ -56,7 +56,7 @@ from daskw2v.training.preparation.planned import PlannedRun, settled_params
 from daskw2v.training.preparation.request import read_text
 from daskw2v.training.start.blocks import TableBlock, cut_tables
 from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
-from daskw2v.types import Float32Array
+from daskw2v.types import Float32Array, Int32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")
 _LONG = 1 << 40  # positions: more than any text has
@@ -76,13 +76,13 @@ class Replicas:
         objective = find_objective(run.params.objective.name)
         self._train, self._prepared = find_trainer(objective, "cpu"), get_prepared(run)
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
-        tables = objective.tables(run.params, run.vocabulary.size)
+        self._mark = objective.reached
+        tables, n_replicas = objective.tables(run.params, run.vocabulary.size), Averaging.of(run.params).n_replicas
         self.model = {table: self._first(table, rows) for table, rows in tables.items()}
-        several = Averaging.of(run.params).n_replicas > 1
-        self._own = [
-            {table: rows.copy() for table, rows in self.model.items()} if several else self.model
-            for _ in range(Averaging.of(run.params).n_replicas)
-        ]
+        self._trained = {table: rows.copy() for table, rows in self.model.items()} if n_replicas > 1 else self.model
+        self._marks = {table: np.zeros(rows, np.bool_) for table, rows in tables.items()}
+        unchanged = np.zeros(0, np.int32), np.zeros((0, self._width), np.float32)
+        self._own = [dict.fromkeys(tables, unchanged) for _ in range(n_replicas)]  # rows unlike the model's, by table
         self._levels = level_ends(run.params, run.vocabulary.size)
         self._blocks = cut_tables(tables, run.params.vector_size, self._levels)
         self._moments = dict[int, Moments]()
@@ -111,22 +111,35 @@ class Replicas:
                     self._moments = {n: known for n, known in self._moments.items() if n not in rates}
 
     def _train_step(self, step: AveragingStep) -> None:
+        several, rows = len(self._own) > 1, self._trained
+        tables = Tables(rows["input"].reshape(-1), rows["output"].reshape(-1), self._width, HotRows(0, 0, 0, 1))
         for work, own in zip(step.works, self._own, strict=True):
-            tables = Tables(own["input"].reshape(-1), own["output"].reshape(-1), self._width, HotRows(0, 0, 0, 1))
+            for table, (changed, values) in own.items():
+                rows[table][changed], self._marks[table][changed] = values, True
             for epoch, start, stop, rate in work.split_by_epoch(self._length):
                 for a, b in cut_range(start, stop, 1 << 22):
                     piece = read_piece(self._run, epoch, a, b, rate)
                     self._train(piece.segment, piece.first, piece.last, tables, piece.rate, piece.epoch, self._prepared)
+                    if several and self._mark is not None:
+                        self._mark(self._prepared, piece.segment, piece.first, piece.last, piece.epoch, self._marks)
+            if several:
+                own.update({table: self._take(table) for table in own})
+
+    def _take(self, table: str) -> tuple[Int32Array, Float32Array]:
+        """Return the rows that a replica changed, with their indices, and give it back the model's."""
+        model, trained, marks = self.model[table], self._trained[table], self._marks[table]
+        reached = np.flatnonzero(marks | (self._mark is None)).astype(np.int32)
+        changed = reached[_is_changed(model.view(np.uint32), trained.view(np.uint32), reached)]
+        values = trained[changed]
+        trained[changed], marks[:] = model[changed], False
+        return changed, values
 
     def _merged_after(self, step: AveragingStep) -> Iterator[tuple[int, TableBlock]]:
         end = _LONG if step.level is None else self._levels[step.level]
         return ((number, block) for number, block in enumerate(self._blocks) if block.stop <= end)
 
-    def _rows(self, tables: dict[str, Float32Array], block: TableBlock) -> Float32Array:
-        return tables[block.table][block.start : block.stop]
-
     def _common(self, block: TableBlock) -> Float32Array:
-        return np.ascontiguousarray(self._rows(self.model, block)[:, : self._columns])
+        return np.ascontiguousarray(self.model[block.table][block.start : block.stop, : self._columns])
 
     def _merge(self, rates: dict[int, float]) -> None:
         curvatures = dict[str, Curvature]()
@@ -136,10 +149,22 @@ class Replicas:
             block = self._blocks[number]
             how, base = BlockTraining(self._run, block, rate), self._common(block)
             training = how.row_training(curvatures)
-            merged = np.zeros((len(base), self._width), np.float32)
-            merged[:, : self._columns] = self._merged(how, base, training)
-            for tables in (self.model, *self._own):
-                self._rows(tables, block)[:] = merged
+            merged = self._merged(how, base, training)
+            for tables in (self.model, self._trained):
+                tables[block.table][block.start : block.stop, : self._columns] = merged
+            self._marks[block.table][block.start : block.stop] = True
+        for own, table in itertools.product(self._own, self._marks):
+            rows, values = own[table]
+            own[table] = rows[~self._marks[table][rows]], values[~self._marks[table][rows]]
+        for marks in self._marks.values():
+            marks[:] = False
+
+    def _changes(self, own: dict[str, Any], block: TableBlock, base: Float32Array) -> Delta:
+        """Return the changes of a replica: of the changed rows alone, as the others merge to the same bits."""
+        rows, values = own[block.table]
+        first, last = np.searchsorted(rows, (block.start, block.stop))
+        rows = rows[first:last] - np.int32(block.start)
+        return Delta(subtract_rows(base[rows], values[first:last])[0], rows)
 
     def _curvature(self) -> dict[str, Curvature]:
         for number, block in enumerate(self._blocks):
@@ -152,7 +177,7 @@ class Replicas:
         """Return a block merged by the tree of `submit_merge`; one group of replicas is in memory at a time."""
         parts, few = [], len(self._own) <= FAN_IN
         for i in range(0, len(self._own), FAN_IN):
-            deltas = [_changes(base, self._rows(own, how.block)) for own in self._own[i : i + FAN_IN]]
+            deltas = [self._changes(own, how.block, base) for own in self._own[i : i + FAN_IN]]
             self.sent += 2 * base.size if i == 0 else 0
             if few:
                 return merge_block(how.rule, base, deltas, training)
@@ -164,21 +189,15 @@ class Replicas:
 
 
 @kernel
-def _is_changed(base: Any, trained: Any) -> Any:
-    """Return for each row of bits whether one was changed."""
-    changed = np.zeros(base.shape[0], np.bool_)
-    for i in range(base.shape[0]):
+def _is_changed(model: Any, trained: Any, rows: Any) -> Any:
+    """Return for each of some rows, of bits, whether one of its values was changed."""
+    changed = np.zeros(len(rows), np.bool_)
+    for i, row in enumerate(rows):
         different = np.uint32(0)  # the loop runs to its end, so many values are compared at a time
-        for k in range(base.shape[1]):
-            different |= base[i, k] ^ trained[i, k]
+        for k in range(model.shape[1]):
+            different |= model[row, k] ^ trained[row, k]
         changed[i] = different != 0
     return changed
-
-
-def _changes(base: Float32Array, trained: Float32Array) -> Delta:
-    """Return the changes of a replica: of the changed rows alone, as the others merge to the same bits."""
-    rows = np.flatnonzero(_is_changed(base.view(np.uint32), trained.view(np.uint32))).astype(np.int32)
-    return Delta(subtract_rows(base[rows], trained[rows])[0], rows)
 
 
 class Place(NamedTuple):
