@@ -15,7 +15,7 @@ from distributed import Client
 
 from benchmarks.cache import CODE, Scores, kept, means
 from benchmarks.context_matrix import vanilla, vanilla_kernels
-from benchmarks.context_matrix.vanilla import Vanilla, train_vanilla
+from benchmarks.context_matrix.vanilla import Vanilla, center, train_vanilla
 from benchmarks.epochs import train_anew
 from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
@@ -105,9 +105,15 @@ class Lab:
     def __init__(self, client: Client, session: Session, parts: float) -> None:
         self.client, self.text, self._small = client, session.encoded(parts, MIN_COUNT), session.small
         self._cache, self._warm, self._matrices = session.cache, set[str](), dict[str, float]()
+        self._vanillas = dict[Vanilla, Made]()
 
     def make(self, kind: Kind) -> Made:
-        """Train, with kernels that are compiled."""
+        """Train, with kernels that are compiled; centered vectors of W2V-Vanilla are made of the plain ones."""
+        if isinstance(kind, Vanilla) and kind.centered:
+            plain = self.make(replace(kind, centered=False))
+            return plain._replace(vectors=center(plain.vectors))
+        if isinstance(kind, Vanilla) and kind in self._vanillas:
+            return self._vanillas[kind]
         name = kind.objective.name if isinstance(kind, Params) else f"lazy: {kind.lazy}"
         if name not in self._warm:  # compiles
             few = (
@@ -115,7 +121,10 @@ class Lab:
             )
             self._train(self._small, few)
             self._warm.add(name)
-        return self._train(self.text, kind)
+        made = self._train(self.text, kind)
+        if isinstance(kind, Vanilla):
+            self._vanillas[kind] = made
+        return made
 
     def scores(self, kind: Kind, judge: Judge) -> Scores:
         """Train and judge, unless that was done before; what it costs is among the scores."""

@@ -82,5 +82,11 @@ def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
             segment, _ = reader.read(start, stop, settings.window, keep, key)
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()
-    rows = trainer.table("input").copy()
-    return Vectors(known, rows - rows.mean(axis=0) if settings.centered else rows), pairs
+    vectors = Vectors(known, trainer.table("input").copy())
+    return center(vectors) if settings.centered else vectors, pairs
+
+
+def center(vectors: Vectors) -> Vectors:
+    """Return vectors less the mean of all of them."""
+    rows = vectors.vectors[:]
+    return Vectors(vectors.vocabulary, rows - rows.mean(axis=0))
