@@ -4,7 +4,7 @@ Words of 50 or more occurrences, windows of 2 words each way, 5 negatives (secti
 processor time of one core, and scores are means over --seeds with their extremes. `benchmarks.papers 002` prints the
 same tables made small.
 
-    python -m benchmarks.context_matrix [--tables size contexts quality speed subwords]
+    python -m benchmarks.context_matrix [--tables size contexts quality speed subwords network]
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper] [--times 3] [--cache DIR]
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...]
         contexts (section 5.5): which change closes the gap to plain minibatches without subsampling
@@ -12,11 +12,12 @@ same tables made small.
             [--classifier cnn] [--texts stsa custrev]
         speed (figure 18): words/s of one worker and of two, quality of each gather_every
         subwords (figures 20, 21): the same of words made of their characters, which need PyTorch
+        network (figure 20): words by the network of characters, by the matrix and by W2V-Vanilla: [--network-parts 1]
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
 
-All of it takes two hours: some 15 minutes for size, an hour for contexts, 20 for quality, 15 for speed and 12 for
-subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
-again, but times are always taken anew.
+All of it takes two hours: some 15 minutes for size, an hour for contexts, 20 for quality, 15 for speed, 12 for
+subwords, and for network NETWORK, which grow with the text; with --vector-size 100 and --parts 3 a tenth of that. What
+--cache holds is not trained again, but times are always taken anew.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from typing import get_args
 
 from benchmarks.context_matrix.lab import PEERS, Lab, Setting, lab_of
 from benchmarks.context_matrix.speed import SCALING, SPEED, SUBWORDS, speed, subwords
-from benchmarks.context_matrix.tables import SAID, contexts, quality, size
+from benchmarks.context_matrix.tables import SAID, contexts, network, quality, size
 from benchmarks.harness import Benchmark, Smoke
 from benchmarks.judges import TEXTS, judge_of
 from benchmarks.papers.session import Session
@@ -40,6 +41,7 @@ TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
     "quality": quality,
     "speed": speed,
     "subwords": subwords,
+    "network": network,
 }
 
 
@@ -64,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context-size", type=int, default=Setting.context_size, help="columns of the matrix")
     parser.add_argument("--context-sizes", type=int, nargs="+", default=Setting.context_sizes, help="of figure 14")
     parser.add_argument("--alphas", type=float, nargs="+", default=Setting.alphas, help="of lazy Adam")
+    parser.add_argument("--network-parts", type=float, default=Setting.network_parts, help="of 10 MB, of networks")
     parser.add_argument("--classifier", choices=get_args(ClassificationMethod), default="logistic", help="of texts")
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="sets of texts to label")
     parser.add_argument("--times", type=int, default=3, help="runs of each, where time is taken")
@@ -75,8 +78,15 @@ BENCHMARK = Benchmark(
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training/columns"),
     # `benchmarks.papers 002` makes the other tables, small
     Smoke(
-        {"tables": ["contexts"], "parts": 0.3, "vector_size": 16, "context_size": 64, "alphas": [0.005]},
-        ("W2V-Vanilla, Adam", "W2V-CL, contexts thinned"),
+        {
+            "tables": ["contexts", "network"],
+            "network_parts": 0.1,
+            "parts": 0.3,
+            "vector_size": 16,
+            "context_size": 64,
+            "alphas": [0.005],
+        },
+        ("W2V-Vanilla, Adam", "W2V-CL, contexts thinned", "W2V-Vanilla, Adam 0.001, of characters"),
     ),
     add_arguments,
     measure,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from distributed import Client
 
 from benchmarks.cache import CODE, Scores, kept, means
-from benchmarks.context_matrix import vanilla, vanilla_kernels
+from benchmarks.context_matrix import vanilla, vanilla_kernels, vanilla_network
 from benchmarks.context_matrix.vanilla import Vanilla, center, train_vanilla
 from benchmarks.epochs import train_anew
 from benchmarks.judges import Judge
@@ -36,7 +36,7 @@ PEERS = {
     "W2V-Vanilla": "our own code (`context_matrix.vanilla`): minibatches of pairs with Adam as in Chainer's example, "
     "the same words, windows and number of negatives; lazy Adam moves no row that a batch does not meet"
 }  # for records
-_SOURCES = digest([inspect.getsource(module) for module in (vanilla, vanilla_kernels)])
+_SOURCES = digest([inspect.getsource(module) for module in (vanilla, vanilla_kernels, vanilla_network)])
 
 T = TypeVar("T")
 Kind = Params | Vanilla
@@ -59,6 +59,7 @@ class Setting:
     time_columns: int = 512  # where time is taken
     subword_columns: int = 4096  # of words made of their characters
     subword_size: int = 100
+    network_parts: float = 1.0  # of 10 MB, where networks are compared
 
     def params(self, objective: str = "context_matrix", **changes: Any) -> Params:
         """Return the paper's settings (section 5.1) of an objective that trains the matrix, or text."""
@@ -114,7 +115,7 @@ class Lab:
             return plain._replace(vectors=center(plain.vectors))
         if isinstance(kind, Vanilla) and kind in self._vanillas:
             return self._vanillas[kind]
-        name = kind.objective.name if isinstance(kind, Params) else f"lazy: {kind.lazy}"
+        name = kind.objective.name if isinstance(kind, Params) else f"{kind.lazy}, {kind.of_characters}"
         if name not in self._warm:  # compiles
             few = (
                 kind.replace(context_size=16) if isinstance(kind, Params) and kind.strategy.name == "columns" else kind

@@ -3,13 +3,16 @@
 import statistics
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.context_matrix.lab import AS_PAPER, MATRIX, TRAINING, Kind, Lab, Setting
+from benchmarks.context_matrix.lab import ADAM, AS_PAPER, MATRIX, TRAINING, Kind, Lab, Setting
+from benchmarks.context_matrix.speed import GATHER
 from benchmarks.judges import FEW, NAMES, by_few
 from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
 from benchmarks.tables import Spread
+from benchmarks.texts import name_of
 
 MATRIX_TIME = Figures("section 3", {"seconds": 400})
 BETTER = Figures("section 5.5", {"sets": 20, "W2V-CL is better in": 12})
@@ -58,6 +61,22 @@ def contexts(session: Session, setting: Setting, lab: Lab) -> None:
     }
     title = f"the gap to plain minibatches, l={setting.context_size:,}"
     _few(session, setting, lab, "section 5.5", title, {**setting.vanillas(), **free, **changed})
+
+
+def network(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print a row for each training of rows of words' own, and of a network of characters, for equal epochs."""
+    if find_spec("torch") is None:
+        session.note("Figure 20: words are made of their characters with PyTorch, which is not installed.")
+        return
+    small = replace(setting, vector_size=setting.subword_size, context_size=setting.subword_columns)
+    kinds: dict[str, Kind] = {
+        OURS: small.params(),
+        f"{OURS}, of characters": small.params("subwords", gather_every=GATHER),
+        ADAM: small.vanilla(),
+        f"{ADAM}, of characters": small.vanilla(of_characters=True),
+    }
+    title = f"words by rows of their own and by a network of characters, {name_of(setting.network_parts)}"
+    _few(session, small, Lab(lab.client, session, setting.network_parts), "figure 20", title, kinds)
 
 
 def _few(session: Session, setting: Setting, lab: Lab, source: str, title: str, kinds: Mapping[str, Kind]) -> None:

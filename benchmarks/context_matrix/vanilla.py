@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.context_matrix.vanilla_kernels import Draws, adam_of, make_state, settle, step, train
+from benchmarks.context_matrix.vanilla_network import train_network
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
@@ -30,6 +31,7 @@ class Vanilla:
     alpha: float = 0.001
     lazy: bool = False  # whether rows that a batch does not meet stay
     ns_exponent: float = NS_EXPONENT
+    of_characters: bool = False  # whether a network makes the input rows of words' characters, by PyTorch
     centered: bool = False  # whether the mean of all rows is subtracted from the vectors
     negative: int = 5
     window: int = 2
@@ -71,6 +73,13 @@ class Trainer:
 
 def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
     """Train on one thread; return the words' vectors, and how many pairs were trained."""
+    rows, pairs = train_network(text, settings) if settings.of_characters else _train_rows(text, settings)
+    vectors = Vectors(text.vocabulary.load(), rows)
+    return center(vectors) if settings.centered else vectors, pairs
+
+
+def _train_rows(text: Text, settings: Vanilla) -> tuple[Float32Array, int]:
+    """Train rows of the words' own."""
     known, length = text.vocabulary.load(), text.corpus.n_tokens
     reader = SegmentReader(text.work, text.corpus, text.vocabulary)
     keep = keep_thresholds(known.counts, settings.sample)
@@ -82,8 +91,7 @@ def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
             segment, _ = reader.read(start, stop, settings.window, keep, key)
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()
-    vectors = Vectors(known, trainer.table("input").copy())
-    return center(vectors) if settings.centered else vectors, pairs
+    return trainer.table("input").copy(), pairs
 
 
 def center(vectors: Vectors) -> Vectors:

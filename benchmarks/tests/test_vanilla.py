@@ -99,3 +99,38 @@ def test_train_vanilla__centers_and_draws_as_asked(text):
     )
     np.testing.assert_allclose(centered, plain - plain.mean(axis=0), atol=1e-6)
     assert np.abs(others - plain).max() > 1e-3
+
+
+def test_batches_of__have_the_pairs_of_all_windows(text):
+    """In order, whatever a batch holds; no pair reaches over the end of a sentence."""
+    network = pytest.importorskip("benchmarks.context_matrix.vanilla_network")
+    batches = [*network.batches_of(text, vanilla.Vanilla(batch=100, epochs=2))]
+    assert [batch.shape[1] for batch in batches[:-1]] == [100] * (len(batches) - 1)
+    pairs = np.concatenate(batches, axis=1)
+    lines = [np.array(line, int) for line in known_lines(text)]
+    one_epoch = [
+        (line[i], line[j])
+        for line in lines
+        for i in range(len(line))
+        for j in range(max(0, i - 2), min(len(line), i + 3))
+        if i != j
+    ]
+    assert np.array_equal(pairs.T, one_epoch * 2)
+
+
+def known_lines(text):
+    """Return the words' ids of each line of the text."""
+    words = text.vocabulary.load()
+    return [[words.find(word) for word in line.split()] for line in text.path.read_text().splitlines()]
+
+
+def test_train_vanilla__trains_a_network(text):
+    """Its weights change, and the same seed gives the same vectors."""
+    pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
+    settings = vanilla.Vanilla(64, 0.01, of_characters=True, vector_size=12)
+    (first, pairs), (again, _) = (vanilla.train_vanilla(text, settings) for _ in range(2))
+    assert pairs == 50 * (40 * 4 - 6)
+    assert first.vectors.shape == (30, 12)
+    assert np.array_equal(first.vectors, again.vectors)
+    untrained, _ = vanilla.train_vanilla(text, vanilla.Vanilla(64, 0.0, of_characters=True, vector_size=12))
+    assert np.abs(first.vectors - untrained.vectors).max() > 0.05

@@ -74,7 +74,7 @@ def test_initial_weights__give_rows_the_spread_of_other_objectives(vector_size):
     rows = compute_vectors(initial_weights(vector_size, len(alphabet), 1), alphabet.encode(words))
     assert rows.dtype == np.float32
     assert rows.std() == pytest.approx(8 / vector_size / np.sqrt(12), rel=0.1)
-    assert np.square(rows.mean(axis=0)).sum() < 0.35 * np.square(rows).sum(axis=1).mean()
+    assert np.square(rows.mean(axis=0)).sum() < 0.12 * np.square(rows).sum(axis=1).mean()
 
 
 def test_initial_weights__follow_their_seed():
@@ -88,12 +88,15 @@ def test_initial_weights__follow_their_seed():
 def plain_row(weights, numbers):
     """Return the vector of a word by convolutions, position by position."""
     vectors = [weights["characters"][n - 1] for n in numbers]
-    extremes = []
-    for width in (2, 3, 4, 5):
-        padded = vectors + [np.zeros_like(vectors[0])] * width  # the last position has zeros alone
-        values = [np.concatenate(padded[i : i + width]) @ weights[f"filters_{width}"] for i in range(len(vectors) + 1)]
-        extremes.append(np.max(values, axis=0) + np.min(values, axis=0))
-    return np.concatenate(extremes) @ weights["output"] + weights["bias"]
+    widths, zero = (2, 3, 4, 5), np.zeros_like(vectors[0])
+    padded = vectors + [zero] * max(widths)
+    values = [
+        np.tanh(np.concatenate(padded[i : i + width]) @ weights[f"filters_{width}"])
+        for i in range(len(vectors))
+        for width in widths
+    ]
+    values += [np.zeros(100)] * (len(widths) * 24 - len(values))  # up to the longest word
+    return np.concatenate(values) @ weights["output"] + weights["bias"]
 
 
 def test_compute_vectors__is_a_convolution(alphabet, weights):
@@ -158,6 +161,7 @@ def set_first(value):
     ("damage", "message"),
     [
         (lambda group: group.__delitem__("filters_3"), "filters_3 is missing"),
+        (replace("output", lambda values: values[:400]), "is of an earlier release.*Train again, or open the model"),
         (replace("bias", set_first(np.nan)), "bias holds NaN or infinity.*Train again"),
         (replace("output", set_first(np.inf)), "output holds NaN or infinity"),
         (replace("output", lambda values: values[:-1]), r"damaged: .* is float32 of shape"),

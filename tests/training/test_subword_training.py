@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, WorkerPlugin
 
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import MissingExtraError
@@ -93,13 +93,19 @@ def test_following__learns(undisturbed):
     assert losses[-1] < 0.9 * losses[0]
 
 
+class SmallBlocks(WorkerPlugin):
+    """The blocks of the fixture `small`, which workers do not know of, also of workers that are started again."""
+
+    def setup(self, worker):
+        subwords.BLOCK_WORDS = 4
+
+
 def on_a_cluster_of(n_workers, text, work, resources=RESOURCES, during=None):
     with (
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        # Workers do not know of the fixture
-        client.run(setattr, subwords, "BLOCK_WORDS", 4)
+        client.register_plugin(SmallBlocks())
         listener = (lambda progress: during(client, progress)) if during else (lambda progress: None)
         return train(text, work=work, params=PARAMS, resources=resources, client=client, listener=listener)
 

@@ -1,16 +1,14 @@
 """A convolutional network from a word's characters to its vector, in NumPy: it serves words, and is the reference.
 
 Each character of the network's alphabet has a number, and a vector. Filters of several widths are applied from each
-character of the word on. The largest and the smallest value of each filter over all positions are added, and a linear
-layer computes the word's vector from these sums. Li et al. (2019, section 5.8) flatten the values of all positions
-instead: the effect of a suffix then depends on its distance from the begin of the word, and the length of words is
-limited. Here it does not depend on the position; markers of begin and end let filters recognize prefixes and suffixes.
+character of the word on. The hyperbolic tangents of their values at all positions are flattened, and a fully connected
+layer computes the word's vector (Li et al. 2019, section 5.8, which names no activation). So the effect of a suffix
+depends on its distance from the begin of the word, and the length of words is limited.
 
-The smallest value is added because the mean of the largest is far above 0: with that alone, the vectors of all words
-move together and learn several times as slowly. The mean of the sum is about 0 for words of any length.
-
-All steps before the extremes are linear, so the contribution of a character to a filter at a position is a number in a
-table. The network of a word then takes additions only, a 32nd of the work of a convolution.
+All steps before the activation are linear, so the contribution of a character to a filter at a position is a number in
+a table. The filters of a word then take additions only, a 32nd of the work of a convolution. Behind the end of a word
+all values are 0: words of a batch are cut where the longest of them ends. The mean of the values is about 0, so the
+vectors of words do not begin with much in common, as they do with values of one sign.
 """
 
 from collections import Counter
@@ -40,7 +38,7 @@ _AT_ONCE = 1024  # words: about 150 MB in training if words are long
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Weights = dict[str, Floats]
 """`characters` (n_characters, C): vectors of the numbers from 1 on; `filters_<width>` (width * C, F), of each width;
-`output` (F of all widths, D); `bias` (D,). n_characters is `len(alphabet)`."""
+`output` (length * F of all widths, D), position after position; `bias` (D,). n_characters is `len(alphabet)`."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +120,15 @@ def compute_vectors(weights: Weights, characters: Int32Array) -> Floats:
         tables[width] = (vectors @ filters).reshape(width * len(vectors), -1)
     rows = np.empty((len(characters), len(weights["bias"])), weights["bias"].dtype)
     for words, batch in cut_batches(characters):
-        extremes = []
+        values = []
         for width, table in tables.items():
             first, *remaining = np.moveaxis(filter_windows(batch, width, len(vectors)), 2, 0)
-            values = table[first]
+            sums = table[first]
             for position in remaining:
-                values += table[position]
-            extremes.append(values.max(axis=1) + values.min(axis=1))
-        rows[words] = np.concatenate(extremes, axis=1) @ weights["output"] + weights["bias"]
+                sums += table[position]
+            values.append(np.tanh(sums))
+        flat = np.concatenate(values, axis=2).reshape(len(batch), -1)
+        rows[words] = flat @ weights["output"][: flat.shape[1]] + weights["bias"]
     return rows
 
 
@@ -151,13 +150,13 @@ def cut_batches(characters: Int32Array) -> Iterator[tuple[Int64Array, Int32Array
 
 
 def filter_windows(characters: Int32Array, width: int, n_numbers: int) -> Int32Array:
-    """Return the rows of a filter's table for each window of m words, shape (m, n + 1, width) int32.
+    """Return the rows of a filter's table for each window of m words, shape (m, n, width) int32.
 
     `characters` are numbers below `n_numbers`, shape (m, n). A window is `width` consecutive characters, and begins at
     each character. Row `position * n_numbers + number` is of a character at a position of the filter. Zeros follow the
-    end. The last window has zeros alone, so that 0 is among the values of each word, whatever the length of its batch.
+    end.
     """
-    padded = np.pad(characters, ((0, 0), (0, width)))
+    padded = np.pad(characters, ((0, 0), (0, width - 1)))
     numbers = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
     rows: Int32Array = numbers + np.arange(width, dtype=np.int32) * np.int32(n_numbers)
     return rows
@@ -223,10 +222,15 @@ class Subwords:
         if not (all(are_valid) and widths):
             raise _damaged(group, "its attributes characters, length and widths are not those of a network")
         alphabet = Alphabet("".join(map(chr, characters)), length)
-        weights = {name: read_array(group, name) for name in weight_shapes(widths, 0, 0, 0, 0)}
-        filters = weights["output"].shape[0] // len(widths)
+        weights = {name: read_array(group, name) for name in weight_shapes(widths, 0, 0, 0, 0, 0)}
+        filters = weights[filter_name(widths[0])].shape[-1]
         character_size, vector_size = weights["characters"].shape[-1], weights["output"].shape[-1]
-        shapes = weight_shapes(widths, len(alphabet), character_size, filters, vector_size)
+        shapes = weight_shapes(widths, len(alphabet), character_size, filters, vector_size, length)
+        if len(weights["output"]) == len(widths) * filters < shapes["output"][0]:
+            raise StoreError(
+                f"The subword network at {group.store_path} is of an earlier release, which pooled filters.",
+                "Train again, or open the model with that release.",
+            )
         for name, values in weights.items():
             if values.shape != shapes[name] or values.dtype != np.float32:
                 raise _damaged(group, f"{name} is {values.dtype} of shape {values.shape}, not float32 {shapes[name]}")
@@ -236,13 +240,13 @@ class Subwords:
 
 
 def weight_shapes(
-    widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int
+    widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int, length: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a network's weights; `filters` is the number of filters of each width."""
+    """Return the shapes of a network's weights; `filters` are those of each width, `length` the numbers of a word."""
     return {
         "characters": (n_characters, character_size),
         **{filter_name(width): (width * character_size, filters) for width in sorted(widths)},
-        "output": (len(widths) * filters, vector_size),
+        "output": (length * len(widths) * filters, vector_size),
         "bias": (vector_size,),
     }
 

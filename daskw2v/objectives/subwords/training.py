@@ -21,8 +21,8 @@ from daskw2v.types import Float32Array, Int32Array
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
-_COPIES = 9  # copies of the filters' values at all positions that both passes hold at a time, as measured
-_SPREAD = 4.6  # as measured: the values of words then start with a standard deviation of 8 / sqrt(12) / D
+_COPIES = 4  # copies of the filters' values at all positions that both passes hold at a time, as measured
+_SPREAD = 2.2  # as measured: the values of words then start with a standard deviation of 8 / sqrt(12) / D
 
 
 class AdamMoments(NamedTuple):
@@ -47,7 +47,7 @@ def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
         Seed of the draws.
     """
     key, n_drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in weight_shapes(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size).items():
+    for name, shape in weight_shapes(WIDTHS, n_characters, CHARACTER_SIZE, FILTERS, vector_size, LENGTH).items():
         n = int(np.prod(shape))
         weights[name] = uniform(key, np.arange(n_drawn, n_drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         n_drawn += n
@@ -84,9 +84,9 @@ def check_torch(device: str) -> None:
 
 def training_bytes(vector_size: int, n_words: int) -> int:
     """Return the approximate bytes of memory that `gradients` takes for a batch of n_words of the largest length."""
-    shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size)
+    shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size, LENGTH)
     n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
-    values = n_words * (LENGTH + 1) * FILTERS
+    values = n_words * LENGTH * len(WIDTHS) * FILTERS
     return np.dtype(np.float32).itemsize * (_COPIES * values + 2 * n_weights)
 
 
@@ -188,14 +188,14 @@ def compute_vector_tensors(torch: ModuleType, weights: dict[str, Any], batch: In
     """
     characters = weights["characters"]
     vectors = torch.nn.functional.pad(characters, (0, 0, 1, 0))  # padding's is zero
-    extremes = []
+    values = []
     for width in network.filter_widths(weights):
         table = vectors @ weights[filter_name(width)].reshape(width, characters.shape[1], -1)
         rows = torch.from_numpy(network.filter_windows(batch, width, len(vectors))).flatten(0, 1).to(characters.device)
         sums = torch.nn.functional.embedding_bag(rows, table.flatten(0, 1), mode="sum")
-        values = sums.reshape(len(batch), -1, sums.shape[1])
-        extremes.append(values.amax(dim=1) + values.amin(dim=1))
-    return torch.cat(extremes, dim=1) @ weights["output"] + weights["bias"]
+        values.append(torch.tanh(sums).reshape(len(batch), -1, sums.shape[1]))
+    flat = torch.cat(values, dim=2).flatten(1)
+    return flat @ weights["output"][: flat.shape[1]] + weights["bias"]
 
 
 def import_torch() -> ModuleType:
