@@ -22,8 +22,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import allocate_shared, by_fields, share
 from daskw2v.config.registry import Registry
-from daskw2v.kernels.bfloat16 import from_bfloat16
-from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.jit import inline, kernel
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, kept_share, touches_per_window
@@ -65,19 +64,32 @@ class Delta(NamedTuple):
             _add_bits(total, self.bits[rows])
             return
         first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
-        total[self.rows[first:last] - rows.start] += from_bfloat16(self.bits[first:last])
+        _add_bits_to(total, self.bits[first:last], self.rows[first:last], rows.start)
 
 
 @kernel
 def _add_bits(total: Any, changes: Any) -> None:
     """Add changes, as bits of bfloat16, to a total; both have shape (rows, D)."""
-    row = np.empty(total.shape[1], np.float32)
-    bits = row.view(np.uint32)
+    values = np.empty(total.shape[1], np.float32)
     for i in range(total.shape[0]):
-        for k in range(total.shape[1]):
-            bits[k] = np.uint32(changes[i, k]) << np.uint32(16)
-        for k in range(total.shape[1]):
-            total[i, k] += row[k]
+        _add_row(total, i, changes, i, values, values.view(np.uint32))
+
+
+@kernel
+def _add_bits_to(total: Any, changes: Any, rows: Any, start: Any) -> None:
+    """Add changes of some rows, as bits of bfloat16, to a total of the rows from `start` on."""
+    values = np.empty(total.shape[1], np.float32)
+    for i in range(len(rows)):
+        _add_row(total, rows[i] - start, changes, i, values, values.view(np.uint32))
+
+
+@inline
+def _add_row(total: Any, row: Any, changes: Any, i: Any, values: Any, bits: Any) -> None:
+    """Add row i of changes to a row of a total; `bits` are those of `values`, which are overwritten."""
+    for k in range(total.shape[1]):
+        bits[k] = np.uint32(changes[i, k]) << np.uint32(16)
+    for k in range(total.shape[1]):
+        total[row, k] += values[k]
 
 
 def subtract_rows(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
