@@ -7,7 +7,7 @@ frequent words of the text. The scores are of words in the text. Each row is tra
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
 (`Vectors.with_ngrams`). Small models have the most frequent n-grams of the fitted one (`Vectors.prune`), or those of
 the most words fitted alone; and these in a file of codes (`export` as ftz). Ours train on one thread. Figures are means
-over seeds.
+over seeds. With `--objective context_matrix` n-grams are fitted to its rows; `subwords` makes them by its network.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--held 2000]
         [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]
@@ -115,6 +115,8 @@ def train_ours(text: Path, work: Path, params: Params, client: Client) -> Traine
 
 def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
     features = vectors.features
+    if vectors.subwords is not None:
+        return Trained(vectors, vectors.subwords.vectors)
 
     def spell(words: Sequence[str]) -> Rows:
         """Return vectors; zeros, which are near to nothing, where a small model has none of a word's n-grams."""
@@ -161,6 +163,9 @@ def models_of(part: Path, seed: int, options: argparse.Namespace, client: Client
     if of_text:
         params = params.replace(sample=1e-4, alpha=0.05, strategy="averaging")
     plain = train_ours(part, work, params, client)
+    if plain.vectors.subwords is not None:
+        yield "network of characters", plain
+        return
     yield "plain", plain
     fitted = plain.vectors.with_ngrams(bucket=buckets)
     yield "plain; n-grams fitted", with_spelling(fitted)
@@ -201,7 +206,11 @@ def measure(session: Session) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
-    parser.add_argument("--objective", default="sgns", help="context_matrix: its rows, and n-grams fitted to them")
+    parser.add_argument(
+        "--objective",
+        default="sgns",
+        help="context_matrix: its rows, with n-grams fitted to them; subwords: its network",
+    )
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--held", type=int, default=2000, help="words that are held out")
