@@ -169,7 +169,7 @@ def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, sta
     folder = stage.folder
     task_folder = replace(folder, options={**resources.storage_options, **folder.options})
     kind = find_node_kind(sources, edges, resources.storage_options, resources.store_timeout)
-    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
+    blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     blocks_to_read = [(block, task_folder, edges, kind) for block in blocks]
     encoded = _run_step(stage, "read edges", numbering.encode_block, blocks_to_read)
     pieces = [piece for manifest in encoded for piece in numbering.parse_pieces(manifest)]

@@ -23,7 +23,7 @@ def test_estimate__shows_the_memory_of_each_stage_and_what_was_guessed(text):
     assert lines[6] == "10,000,000 words, by the files' sizes"
     assert "distinct words and " in lines[7]
     assert "estimated by Heaps' law" in lines[7]
-    assert lines[8].endswith("fits into the memory_limit of 2 workers of 1 thread, 2.00 GiB each")
+    assert lines[8].endswith("fits into the memory_limit of a worker of 1 thread, 2.00 GiB (2 workers in all)")
 
 
 def test_estimate__uses_known_sizes_and_says_what_does_not_fit(text):
@@ -32,7 +32,7 @@ def test_estimate__uses_known_sizes_and_says_what_does_not_fit(text):
     assert result.exit_code == 0, result.output
     assert "guessed" not in result.output
     assert "model 17.88 GiB" in result.output  # 2 * 4 * 300 * 8 million
-    assert "does not fit into the memory_limit of 1 worker of 1 thread," in result.output
+    assert "does not fit into the memory_limit of a worker of 1 thread," in result.output
     rotated = invoke("estimate", text, *known, "--strategy", "rotation", "--n-partitions", "64")
     assert "its partitions go through the work directory" in rotated.output
 
@@ -45,7 +45,8 @@ def test_estimate__of_a_gpu_shows_its_memory(text):
 def test_estimate__asks_the_workers_of_a_scheduler(text, client):
     result = invoke("estimate", text, "--scheduler", client.scheduler.address)
     assert result.exit_code == 0, result.output
-    assert "of 1 worker of 2 threads" in result.stdout
+    assert "of a worker of 2 threads" in result.stdout
+    assert "(1 worker in all)" in result.stdout
 
 
 def test_estimate__is_a_function_too(text):

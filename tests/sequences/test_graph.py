@@ -234,3 +234,16 @@ def test_load_graph__refuses_what_kernels_would_read_out_of_bounds(tmp_path, nam
         write_array(group, array, content)
     with pytest.raises(StoreError, match=rf"rows/{name} .*{problem}"):
         load_graph(folder, 3, [StoredEdges("rows", 3, even=False)])
+
+
+def test_build_graph__waits_for_files_as_long_as_asked(client, tmp_path, monkeypatch):
+    plan_blocks, waited = graphs.plan_blocks, []
+
+    def recorded(sources, block_bytes, options, timeout):
+        waited.append(timeout)
+        return plan_blocks(sources, block_bytes, options, timeout)
+
+    monkeypatch.setattr(graphs, "plan_blocks", recorded)
+    path = write(tmp_path / "edges.parquet", [(1, 2, 1.0)])
+    build_graph(path, Store(str(tmp_path / "work")), WEIGHTED, Resources(store_timeout=7), client)
+    assert waited == [7]

@@ -48,12 +48,12 @@ class WorkerPlan:
     @property
     def verdict(self) -> str:
         """A sentence that says whether the run fits into the memory limit."""
-        kind = f"{counted(self.workers.n, 'worker')} of {counted(self.workers.threads, 'thread')}"
+        kind = f"a worker of {counted(self.workers.threads, 'thread')}"
         if math.isinf(self.memory_limit):
-            return f"{kind} have no memory_limit"
+            return f"{kind} has no memory_limit"
         answer = "fits" if self.fits else "does not fit"
-        limit = f"the memory_limit of {kind}, {format_bytes(int(self.memory_limit))} each"
-        return f"{format_bytes(self.memory.bytes)} {answer} into {limit}"
+        limit = f"the memory_limit of {kind}, {format_bytes(int(self.memory_limit))}"
+        return f"{format_bytes(self.memory.bytes)} {answer} into {limit} ({counted(self.workers.n, 'worker')} in all)"
 
     def as_dict(self) -> dict[str, Any]:
         """Return workers, stages and whether they fit as a dict of JSON types; a `memory_limit` of None is no limit."""
