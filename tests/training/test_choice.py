@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from daskw2v.stages import Store
 from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.preparation import choice
 from daskw2v.training.preparation.before_reading import parse_rate
-from daskw2v.training.preparation.choice import choose, list_candidates
+from daskw2v.training.preparation.choice import choose, list_candidates, make_candidate
 from daskw2v.training.sizes import Text, Workers, guess_text
 from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke
@@ -237,3 +238,50 @@ def test_parse_rate__reads_bits_a_second(text, rate):
 def test_parse_rate__refuses_other_texts(text):
     with pytest.raises(ParameterError, match="network="):
         parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("params", "faster"),
+    [
+        (Params(strategy="rotation"), {"n_partitions"}),
+        (Params(strategy="averaging"), {"n_replicas"}),
+        (Params(objective="context_matrix", strategy="columns"), set()),
+    ],
+    ids=lambda value: value.strategy.name if isinstance(value, Params) else "",
+)
+def test_tell_faster__names_the_setting_that_halves_the_seconds(params, faster, monkeypatch):
+    """Of 64 machines, most are idle by the default; with the setting that it names, there is nothing more to say."""
+    kinds, messages = workers_like(n=64, threads=16), []
+    monkeypatch.setattr(choice, "find_machines", lambda client, resources: kinds)
+    run = SimpleNamespace(params=settle_params(params), resources=Resources(), sizes=MANY_WORDS)
+    choice.tell_faster(run, None, lambda progress: messages.append(progress.message))
+    named, *others = choice.find_faster(run.params, run.resources, run.sizes, kinds)
+    changed = {f.name for way in others for f, value in way.params.strategy.items() if params.flat()[f.name] != value}
+    assert changed == faster
+    assert len(messages) == len(faster) == len(others)
+    for way, message in zip(others, messages, strict=True):
+        assert way.seconds < named.seconds / 2
+        assert message.endswith("instead")
+        assert str(way) in message
+        assert choice.find_faster(way.params, run.resources, run.sizes, kinds)[1:] == []
+
+
+def test_find_faster__says_nothing_of_little_text():
+    for params in (Params(strategy="rotation"), Params(strategy="averaging")):
+        assert len(choice.find_faster(settle_params(params), Resources(), SMALL_TEXT, workers_like(n=64))) == 1
+
+
+@pytest.mark.parametrize("machines", [1, 8, 64])
+@pytest.mark.parametrize("vocabulary", [10**5, 10**7])
+def test_choose__is_near_the_fastest_of_all_numbers_of_partitions_and_replicas(machines, vocabulary):
+    """From 10 MB to 10 TB, within what a plainer run is worth; one worker takes what gives the bits of one thread."""
+    for words in (10**6, 10**8, 10**10, 10**12):
+        text = replace(MANY_WORDS, words=words, subsampled=words // 2, vocabulary=min(vocabulary, words))
+        kinds = workers_like(n=machines, threads=4)
+        settings = [
+            *({"strategy": "averaging", "n_replicas": n} for n in (1, 3, 8, 24, 64) if n <= machines),
+            *({"strategy": "rotation", "n_partitions": 2**i} for i in range(3, 11) if 2**i <= vocabulary // 1000),
+        ]
+        ways = [make_candidate(settle_params(AUTO.replace(**values)), Resources(), text, kinds) for values in settings]
+        best = min(way.seconds for way in ways if machines > 1 or way.params.strategy.name == "rotation")
+        assert chosen(text, kinds, settle_params(AUTO))[0].seconds < 1.26 * best

@@ -127,8 +127,7 @@ def test_fits__lets_one_worker_that_holds_pairs_train_passes_together(workers, e
     assert RotationWork(params, Resources(), text, workers).fits.passes_of_task == expected
 
 
-def test_tried__has_half_as_many_partitions_as_threads():
-    params = Params(strategy="rotation")
-    found = [changes["n_partitions"] for changes in candidate_settings(params, 100_000, Workers(1, 64))]
-    assert found == [32, 64]
-    assert next(candidate_settings(params, 100_000, Workers(1, 2))) == {"n_partitions": 8}
+@pytest.mark.parametrize(("n_words", "expected"), [(100_000, [8, 16, 32, 64]), (8_000, [8]), (7_999, [])])
+def test_candidate_settings__have_partitions_of_a_thousand_words_at_least(n_words, expected):
+    tried = candidate_settings(Params(strategy="rotation"), n_words, Workers(1, 64))
+    assert [changes["n_partitions"] for changes in tried] == expected

@@ -33,6 +33,7 @@ from daskw2v.training.strategies import find_strategy, make_work, with_usable_st
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
 LAYOUT = Layout("choices/<choice>")
 _GAIN = 0.8  # share of the plainest run's seconds: forecasts are not exact, and fewer parts are simpler
+_WORTH = 60  # seconds that another setting saves, for a hint
 _CHOSEN = ("n_replicas", "n_partitions")  # settings of strategies that "auto" chooses
 
 
@@ -118,6 +119,27 @@ def _best_by_strategy(ways: list[Candidate]) -> Iterator[Candidate]:
     for strategy in dict.fromkeys(way.params.strategy.name for way in ways):
         same_strategy = (way for way in ways if way.params.strategy.name == strategy)
         yield min(same_strategy, key=lambda way: (not way.fits, way.seconds))
+
+
+def find_faster(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
+    """Return the candidate of Params that name a strategy, and a faster one of the strategy, if that is worth a change.
+
+    It fits into memory, takes half the seconds at most, and a minute less.
+    """
+    largest = max(kinds, key=lambda kind: kind.threads)
+    settings = find_strategy(params.strategy.name).tried(params, text.vocabulary, largest)
+    named, *others = (make_candidate(params.replace(**values), resources, text, kinds) for values in ({}, *settings))
+    best = min((way for way in others if way.fits), key=lambda way: way.seconds, default=named)
+    is_faster = best.seconds < min(named.seconds / 2, named.seconds - _WORTH)
+    return [named, best] if is_faster and named.forecast is not None else [named]
+
+
+def tell_faster(run: PlannedRun, client: Client, listener: Listener) -> None:
+    """Tell the listener of a much faster setting of the run's strategy, if its Params name one (`find_faster`)."""
+    named, *faster = find_faster(run.params, run.resources, run.sizes, find_machines(client, run.resources))
+    for way in faster:
+        message = f"{named.description} of training forecast; {way.description} instead"
+        listener(Progress("choose", 0, 0, "", message=message))
 
 
 def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> PlannedRun:

@@ -248,12 +248,11 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions for "auto" to compare: powers of two, at least 8 and half the number of threads.
+    """Yield numbers of partitions for "auto" to compare: powers of two from 8 on; none for fewer than 8,000 words.
 
-    None is yielded for fewer than 8,000 words. More partitions take less memory each. Fewer buckets take less of
-    Python's time: with little text, 32 partitions may keep 64 threads busier than 64 do.
+    More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
+    some of Python's time: little text may be trained fastest where most threads have nothing to do.
     """
     doubled = (Rotation.n_partitions << i for i in itertools.count())
     for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):
-        if 2 * p >= workers.slots:
-            yield {"n_partitions": p}
+        yield {"n_partitions": p}
