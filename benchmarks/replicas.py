@@ -208,7 +208,7 @@ class Place(NamedTuple):
     cache: Store
 
 
-def _train(params: Params, place: Place) -> tuple[Vectors, int]:
+def train_replicas(params: Params, place: Place) -> tuple[Vectors, int]:
     """Return the vectors of replicas, and the bytes that one of them sends."""
     resources, store = Resources(threads=1), Store(str(place.work))
     with one_thread() as client:
@@ -219,7 +219,7 @@ def _train(params: Params, place: Place) -> tuple[Vectors, int]:
     return Vectors(vocabulary.load(), rows), replicas.sent
 
 
-def _rotate(params: Params, place: Place) -> tuple[Vectors, int]:
+def train_by_package(params: Params, place: Place) -> tuple[Vectors, int]:
     with one_thread() as client:
         return train(place.text, work=place.work, params=params, resources=Resources(threads=1), client=client), 0
 
@@ -231,7 +231,7 @@ def score(params: Params, place: Place) -> Scores:
 
     def make() -> Scores:
         began = time.process_time()
-        vectors, sent = (_train if isinstance(params.strategy, Averaging) else _rotate)(params, place)
+        vectors, sent = (train_replicas if isinstance(params.strategy, Averaging) else train_by_package)(params, place)
         seconds = time.process_time() - began
         mean = np.linalg.norm(vectors.units(np.arange(min(len(vectors), 20_000))).mean(axis=0))
         return {**judged(vectors), "mean": float(mean), "sent": sent / params.epochs / 1e6, "seconds": seconds}

@@ -225,6 +225,13 @@ def test_index_to_key__is_gensims_list(vectors, keyed):
     keys, expected = vectors.index_to_key, keyed.index_to_key
     assert list(keys) == expected
     assert len(keys) == 300
+    assert keys == expected
+    assert expected == keys == vectors.index_to_key
+    assert keys != expected[1:]
+    assert keys != [*expected[1:], "w0"]
+    assert keys != tuple(expected), "as of lists"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(keys)
     for part in (slice(10), slice(-3, None), slice(5, 2), slice(1, 200, 50), slice(None, None, -1)):
         assert keys[part] == expected[part]
     assert (keys[-1], keys[np.int64(7)]) == ("w299", "w7")

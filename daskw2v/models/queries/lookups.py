@@ -41,7 +41,14 @@ class _Words:
 
 
 class Keys(_Words, Sequence[str]):
-    """The words in order of their ids."""
+    """The words in order of their ids. They equal a list of the same words, as gensim's list does."""
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | Keys):
+            return NotImplemented
+        return len(self) == len(other) and all(word == another for word, another in zip(self, other, strict=True))
 
     @overload
     def __getitem__(self, key: int) -> str: ...
