@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
+from benchmarks.context_matrix.speed import GATHER
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.peers import ABOUT, KINDS, ZEROED, fasttext_arguments
 from benchmarks.processes import one_thread
@@ -40,7 +41,7 @@ from daskw2v.extras import needed
 from daskw2v.models.formats.export import export
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settle_params
+from daskw2v.objectives.registry import find_objective, settle_params
 from daskw2v.training.pipeline import train
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -162,6 +163,8 @@ def models_of(part: Path, seed: int, options: argparse.Namespace, client: Client
     params = Params(objective=options.objective, epochs=options.epochs, strategy="columns", seed=seed)
     if of_text:
         params = params.replace(sample=1e-4, alpha=0.05, strategy="averaging")
+    if find_objective(options.objective).has_network:
+        params = params.replace(gather_every=GATHER)
     plain = train_ours(part, work, params, client)
     if plain.vectors.subwords is not None:
         yield "network of characters", plain
