@@ -143,6 +143,7 @@ class Replicas:
 
     def _merge(self, rates: dict[int, float]) -> None:
         curvatures = dict[str, Curvature]()
+        is_merged = {table: np.zeros(len(rows), np.bool_) for table, rows in self.model.items()}
         if BlockTraining(self._run, self._blocks[0], 0.0).rule.fade is not None:
             curvatures = self._curvature()
         for number, rate in rates.items():
@@ -152,12 +153,10 @@ class Replicas:
             merged = self._merged(how, base, training)
             for tables in (self.model, self._trained):
                 tables[block.table][block.start : block.stop, : self._columns] = merged
-            self._marks[block.table][block.start : block.stop] = True
-        for own, table in itertools.product(self._own, self._marks):
+            is_merged[block.table][block.start : block.stop] = True
+        for own, table in itertools.product(self._own, is_merged):
             rows, values = own[table]
-            own[table] = rows[~self._marks[table][rows]], values[~self._marks[table][rows]]
-        for marks in self._marks.values():
-            marks[:] = False
+            own[table] = rows[~is_merged[table][rows]], values[~is_merged[table][rows]]
 
     def _changes(self, own: dict[str, Any], block: TableBlock, base: Float32Array) -> Delta:
         """Return the changes of a replica: of the changed rows alone, as the others merge to the same bits."""

@@ -7,7 +7,8 @@ frequent words of the text. The scores are of words in the text. Each row is tra
 settings: n-grams of 3 to 6 characters, 2,000,000 buckets; or these are fitted to plain vectors afterwards
 (`Vectors.with_ngrams`). Small models have the most frequent n-grams of the fitted one (`Vectors.prune`), or those of
 the most words fitted alone; and these in a file of codes (`export` as ftz). Ours train on one thread. Figures are means
-over seeds. With `--objective context_matrix` n-grams are fitted to its rows; `subwords` makes them by its network.
+over seeds. With `--objective context_matrix` n-grams are fitted to its rows; the network of `subwords` computes
+vectors of unseen words itself.
 
     python -m benchmarks.unseen_words [--parts 10] [--epochs 3] [--seeds 1 2 3] [--held 2000]
         [--prior-counts 2000 0] [--kept 100000 20000] [--part-sizes 1 2 4] [--tools daskw2v fasttext]

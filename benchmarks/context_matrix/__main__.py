@@ -16,7 +16,7 @@ same tables made small.
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
 
 All of it takes two hours: some 15 minutes for size, an hour for contexts, 20 for quality, 15 for speed, 12 for
-subwords, and for network NETWORK, which grow with the text; with --vector-size 100 and --parts 3 a tenth of that. What
+subwords, and 5 for network, more with more text; with --vector-size 100 and --parts 3 a tenth of that. What
 --cache holds is not trained again, but times are always taken anew.
 """
 

@@ -73,6 +73,8 @@ class Trainer:
 
 def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
     """Train on one thread; return the words' vectors, and how many pairs were trained."""
+    if settings.of_characters and settings.lazy:
+        raise ValueError("Adam of the network is not lazy")
     rows, pairs = train_network(text, settings) if settings.of_characters else _train_rows(text, settings)
     vectors = Vectors(text.vocabulary.load(), rows)
     return center(vectors) if settings.centered else vectors, pairs

@@ -18,6 +18,7 @@ PAPER = Paper(
     FIGURES,
 )
 
+NETWORK_PARTS = 0.3  # of the corpus, at most, where W2V-Vanilla trains a network
 PARTS = 3  # of the corpus, at most, for figures 14 to 21
 
 
@@ -34,6 +35,7 @@ def run(session: Session) -> None:
         time_columns=256,
         subword_size=d,
         subword_columns=1024,
+        network_parts=min(options.parts, NETWORK_PARTS),
     )
     with lab_of(session, min(options.parts, PARTS)) as lab:
         for table in TABLES.values():

@@ -24,6 +24,7 @@ from daskw2v.store.durability import force_files
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
+from daskw2v.training.loop import checkpoint
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.preparation.choice import tell_faster
 from daskw2v.training.preparation.plan import plan_run
@@ -51,7 +52,7 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
         check_losses(model, resources)
         return
     check_training(client, params, resources, run.sizes)
-    if run.choice is None:
+    if run.choice is None and checkpoint.find_newest(folder) is None:
         tell_faster(run, client, listener)
     shared = _prepare_run(run, client, listener)
     before, began, length = usage(client), time.monotonic(), run.text.trained.n_tokens

@@ -85,13 +85,14 @@ def test_forward__multiplies_in_float32(weights):
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
-def test_training_bytes__are_about_the_memory_of_pytorch():
+@pytest.mark.parametrize("size", [100, 300, 1000])
+def test_training_bytes__are_about_the_memory_of_pytorch(size):
     n_words, alphabet = 256, Alphabet("".join(map(chr, range(33, 33 + MAX_CHARACTERS))))
-    weights, characters = initial_weights(100, len(alphabet), 1), alphabet.encode(["x" * LENGTH] * n_words)
+    weights, characters = initial_weights(size, len(alphabet), 1), alphabet.encode(["x" * LENGTH] * n_words)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
-        gradients(weights, characters, np.ones((n_words, 100), np.float32))
+        gradients(weights, characters, np.ones((n_words, size), np.float32))
     memory = [event.nbytes() for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
-    assert 1 < training_bytes(100, n_words) / max(np.cumsum(memory)) < 1.2
+    assert 1 < training_bytes(size, n_words) / max(np.cumsum(memory)) < 1.2
 
 
 def test_check_torch__names_a_build_without_cuda(monkeypatch):

@@ -244,6 +244,8 @@ def test_parse_rate__refuses_other_texts(text):
     ("params", "faster"),
     [
         (Params(strategy="rotation"), {"n_partitions"}),
+        (Params(strategy="rotation", n_groups=4), {"n_partitions"}),
+        (Params(strategy="rotation", n_partitions=24, n_groups=3), set()),
         (Params(strategy="averaging"), {"n_replicas"}),
         (Params(objective="context_matrix", strategy="columns"), set()),
     ],

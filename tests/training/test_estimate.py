@@ -137,6 +137,15 @@ def test_estimate__counts_a_network_on_a_gpu():
     assert "network" not in parts["columns"]
 
 
+@pytest.mark.parametrize("size", [100, 500])
+def test_estimate__counts_a_network_on_processors(size):
+    """Its gradients and states on one worker, and the passes of each task."""
+    params = RUNS["subwords"].replace(vector_size=size)
+    stages = {threads: of(params, workers=Workers(2, threads))["train"].worker for threads in (1, 4)}
+    assert stages[1]["network"] > 16 * 4 * 24 * 400 * size + training_bytes(size, 256)
+    assert stages[4]["network"] - stages[1]["network"] == 3 * training_bytes(size, 256)
+
+
 @given(ONE_BUCKET, st.sampled_from(fields(Text)), st.floats(1, 100), st.sampled_from([*RUNS.values()]))
 def test_estimate__never_falls_as_text_grows(text, field, factor, params):
     bound = {"words": 10**10, "subsampled": 10**10, "shard_words": 10**8, "blocks": 1000, "shards": 1000}.get(

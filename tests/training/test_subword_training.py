@@ -21,7 +21,7 @@ from daskw2v.training.columns import parts, subwords
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.parts import ColumnsContext, TableOrigin, WordRange
 from daskw2v.training.columns.step_schedule import ColumnRounds
-from daskw2v.training.columns.subwords import make_rows, minibatches
+from daskw2v.training.columns.subwords import make_rows, minibatches, open_network
 from daskw2v.training.devices import DEVICES
 
 PARAMS = Params(
@@ -205,7 +205,8 @@ def test_compose__gives_the_same_bits_however_words_are_shared_out(torch, client
     parts = [
         ColumnsContext(run, work, tuple(WordRange(a, b) for a, b in pairwise(bounds))) for bounds in ([0, 3073], cuts)
     ]
-    whole, cut = (np.concatenate([make_rows(p, k, TableOrigin()) for k in range(len(p.words))]) for p in parts)
+    weights = open_network(run, TableOrigin()).weights
+    whole, cut = (np.concatenate([make_rows(p, k, weights) for k in range(len(p.words))]) for p in parts)
     np.testing.assert_array_equal(whole, cut)
 
 

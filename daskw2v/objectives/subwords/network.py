@@ -2,12 +2,13 @@
 
 Each character of the network's alphabet has a number, and a vector. Filters of several widths are applied from each
 character of the word on. The hyperbolic tangents of their values at all positions are flattened, and a fully connected
-layer computes the word's vector (Li et al. 2019, section 5.8, which names no activation). So the effect of a suffix
-depends on its distance from the begin of the word, and the length of words is limited.
+layer computes the word's vector (Li et al. 2019, section 5.8, which names no activation and no sizes). So the effect of
+a suffix depends on its distance from the begin of the word, and the length of words is limited.
 
 All steps before the activation are linear, so the contribution of a character to a filter at a position is a number in
-a table. The filters of a word then take additions only, a 32nd of the work of a convolution. Behind the end of a word
-all values are 0: words of a batch are cut where the longest of them ends. The mean of the values is about 0, so the
+a table. The filters of a word then take additions only, a 32nd of the work of a convolution; most of the work is the
+fully connected layer's. Behind the end of a word all values are 0: words of a batch are cut where the longest of them
+ends. The mean of the values is about 0, so the
 vectors of words do not begin with much in common, as they do with values of one sign.
 """
 
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import FormatError, StoreError
 from daskw2v.fields import PickledFields
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
@@ -215,11 +216,13 @@ class Subwords:
         ------
         StoreError
             If an array or attribute is missing or damaged, or they contradict each other.
+        FormatError
+            If an earlier daskw2v wrote the network, which pooled the values of filters.
         """
         attributes: Any = group.attrs
         characters, length, widths = (attributes.get(name) for name in ("characters", "length", "widths"))
         are_valid = _are_counts(characters, 0, 0x110000), _are_counts([length], 3, _MAX_LENGTH), _are_counts(widths, 1)
-        if not (all(are_valid) and widths):
+        if not (all(are_valid) and widths and len({*widths}) == len(widths)):
             raise _damaged(group, "its attributes characters, length and widths are not those of a network")
         alphabet = Alphabet("".join(map(chr, characters)), length)
         weights = {name: read_array(group, name) for name in weight_shapes(widths, 0, 0, 0, 0, 0)}
@@ -227,9 +230,9 @@ class Subwords:
         character_size, vector_size = weights["characters"].shape[-1], weights["output"].shape[-1]
         shapes = weight_shapes(widths, len(alphabet), character_size, filters, vector_size, length)
         if len(weights["output"]) == len(widths) * filters < shapes["output"][0]:
-            raise StoreError(
-                f"The subword network at {group.store_path} is of an earlier release, which pooled filters.",
-                "Train again, or open the model with that release.",
+            raise FormatError(
+                f"The subword network at {group.store_path} is of an earlier daskw2v, which pooled filters.",
+                "Delete the version, or the folder of its run, and train again; or open it with that daskw2v.",
             )
         for name, values in weights.items():
             if values.shape != shapes[name] or values.dtype != np.float32:

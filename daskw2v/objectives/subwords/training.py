@@ -21,7 +21,6 @@ from daskw2v.types import Float32Array, Int32Array
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
-_COPIES = 4  # copies of the filters' values at all positions that both passes hold at a time, as measured
 _SPREAD = 2.2  # as measured: the values of words then start with a standard deviation of 8 / sqrt(12) / D
 
 
@@ -35,7 +34,8 @@ class AdamMoments(NamedTuple):
 def initial_weights(vector_size: int, n_characters: int, seed: int) -> Weights:
     """Return a network's weights before training, float32: a pure function, so that any worker can compute them.
 
-    Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
+    Values of filters have variance 1 before the activation. Words' vectors have the spread of
+    `objectives.base.initial_rows`.
 
     Parameters
     ----------
@@ -82,12 +82,18 @@ def check_torch(device: str) -> None:
         )
 
 
+def weight_bytes(vector_size: int) -> int:
+    """Return the bytes of a network's weights, of the most characters."""
+    shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size, LENGTH)
+    return np.dtype(np.float32).itemsize * sum(int(np.prod(shape)) for shape in shapes.values())
+
+
 def training_bytes(vector_size: int, n_words: int) -> int:
     """Return the approximate bytes of memory that `gradients` takes for a batch of n_words of the largest length."""
-    shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size, LENGTH)
-    n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
+    n_weights = weight_bytes(vector_size) // np.dtype(np.float32).itemsize
     values = n_words * LENGTH * len(WIDTHS) * FILTERS
-    return np.dtype(np.float32).itemsize * (_COPIES * values + 2 * n_weights)
+    # Of the passes through the filters, or behind them, where the gradient of the output's part has its full size
+    return int(np.dtype(np.float32).itemsize * max(4 * values + 2 * n_weights, 2.2 * values + 4 * n_weights))
 
 
 def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Float32Array:

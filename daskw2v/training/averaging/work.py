@@ -164,5 +164,5 @@ def far_share(load: Load, d: int) -> float:
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield settings for "auto" to compare: one replica, powers of two, and a replica for each worker, 64 at most."""
     largest = min(workers.n, _MAX_TRIED)
-    yield {}
+    yield {"n_replicas": 1}
     yield from ({"n_replicas": n} for n in sorted({largest, *(2**i for i in range(1, largest.bit_length()))} - {1}))

@@ -135,19 +135,23 @@ class ColumnsModel:
             if isinstance(held, TableOrigin):  # read once, and not by each task
                 outputs[part] = submit(context.rows, OUTPUT, part, held, key=f"load-{step_key}-{part}", retries=2)
         n_tasks = sum(find_device(run.device).tasks(worker.threads) for worker in self.cluster.workers)
+        if isinstance(self.network, TableOrigin):
+            self.network = submit(subwords.open_network, run, self.network, key=f"network-{step_key}", retries=2)
+        (weights,) = self._select("weights", [self.network])
         all_shares, all_gradients = list[list[WordRange]](), list[Future]()
         for number, blocks in enumerate(subwords.minibatches(run.vocabulary.size)):
             shares = [blocks[k::n_tasks] for k in range(min(n_tasks, len(blocks)))]
             gradients = list[Future]()
             for k, share in enumerate(shares):
-                job, key = (context, share, step, self.network, outputs), f"gradients-{step_key}-{number}-{k}"
+                job, key = (context, share, step, weights, outputs), f"gradients-{step_key}-{number}-{k}"
                 gradients.append(submit(subwords.find_gradients, *job, key=key, retries=2, resources=takes))
             key = f"network-{step_key}-{number}"
-            self.network = submit(subwords.update_network, run, step.alpha, shares, self.network, *gradients, key=key)
+            self.network = submit(subwords.update_network, step.alpha, shares, self.network, *gradients, key=key)
+            (weights,) = self._select("weights", [self.network])
             all_shares += shares
             all_gradients += gradients
         self.rows[INPUT] = [
-            submit(subwords.make_rows, context, part, self.network, key=f"rows-{step_key}-{part}", resources=takes)
+            submit(subwords.make_rows, context, part, weights, key=f"rows-{step_key}-{part}", resources=takes)
             for part in range(len(self.cluster.workers))
         ]
         return all_shares, all_gradients

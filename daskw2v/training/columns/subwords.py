@@ -42,7 +42,7 @@ BLOCK_WORDS = 256  # words of a block
 BATCH_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
 _PYTORCH = 512 << 20  # bytes of a device that PyTorch's kernels and the workspaces of its libraries take, by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
-OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both by Adam, as measured
+OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both by Adam, as measured when it pooled
 
 
 class NetworkState(NamedTuple):
@@ -59,6 +59,8 @@ HeldNetwork: TypeAlias = NetworkState | TableOrigin
 class BlockGradients(NamedTuple):
     """The result of a task: the network's gradient of each of its blocks of words, totals, and each block's losses.
 
+    Gradients of all blocks are sent to the worker that sums them, so that the sum has its order: as many bytes as eight
+    networks for each minibatch.
     The losses are of words, summed over the columns of the step, shape (words of the block,).
     """
 
@@ -72,6 +74,16 @@ def network_bytes(vector_size: int) -> int:
     return _PYTORCH + training.training_bytes(vector_size, BLOCK_WORDS)
 
 
+def update_bytes(vector_size: int) -> int:
+    """Return the bytes that a step of the network takes on one worker: gradients of all blocks, sum, two states."""
+    return (BATCH_BLOCKS + 8) * training.weight_bytes(vector_size)
+
+
+def task_bytes(vector_size: int) -> int:
+    """Return the bytes that the gradients of a task's blocks take on a processor, besides the rows."""
+    return training.training_bytes(vector_size, BLOCK_WORDS)
+
+
 def minibatches(n_words: int) -> list[list[WordRange]]:
     """Return the blocks of words of each minibatch; each minibatch has words of all frequencies."""
     blocks = [WordRange(a, b) for a, b in cut_range(0, n_words, BLOCK_WORDS)]
@@ -80,7 +92,7 @@ def minibatches(n_words: int) -> list[list[WordRange]]:
 
 
 def open_network(run: Run, held: HeldNetwork) -> NetworkState:
-    """Return the network: `held`, or read from its checkpoint, or a new one before the first step."""
+    """Task: return the network: `held`, or read from its checkpoint, or a new one before the first step."""
     if not isinstance(held, TableOrigin):
         return held
     if held.store is not None:
@@ -93,7 +105,7 @@ def find_gradients(
     context: ColumnsContext,
     blocks: Sequence[WordRange],
     step: ColumnStep,
-    held: HeldNetwork,
+    weights: Weights,
     output: Sequence[PartRows],
 ) -> BlockGradients:
     """Task: train the rows of blocks of words on a step's columns; return the gradients of the network.
@@ -106,15 +118,15 @@ def find_gradients(
         Ranges of words.
     step
         The columns to train on; its learning rate is not read.
-    held
-        The network that computes the rows, or its origin.
+    weights
+        The network that computes the rows.
     output
         The output rows of each part, which are fixed.
     """
     clock, run, pairs, device = TaskClock(), context.run, 0, find_device(context.run.device)
     with device.explaining_errors():
-        weights, name = open_network(run, held).weights, device.torch_device()
-        characters = [_characters(run, words) for words in blocks]
+        name = device.torch_device()
+        characters = [read_characters(run, words) for words in blocks]
         rows = [training.forward(weights, block_characters, name) for block_characters in characters]
         trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: output}, 1)
         starts = np.cumsum([0, *map(len, rows)])
@@ -134,20 +146,20 @@ def find_gradients(
 
 
 def update_network(
-    run: Run, alpha: float, shares: Sequence[Sequence[WordRange]], held: HeldNetwork, *results: BlockGradients
+    alpha: float, shares: Sequence[Sequence[WordRange]], network: NetworkState, *results: BlockGradients
 ) -> NetworkState:
     """Task: return the network after a step of Adam with the sum of all gradients, in the order of the blocks.
 
     Parameters
     ----------
-    run, alpha
-        The run, and the learning rate of the step.
+    alpha
+        Learning rate of the step.
     shares, results
         The blocks of each task that computed gradients, and the tasks' results.
-    held
-        The network before the step, or its origin.
+    network
+        The network before the step.
     """
-    network, by_block = open_network(run, held), dict[WordRange, Weights]()
+    by_block = dict[WordRange, Weights]()
     for blocks, result in zip(shares, results, strict=True):
         by_block |= zip(blocks, result.gradients, strict=True)
     first, *rest = (by_block[words] for words in sorted(by_block))
@@ -161,14 +173,14 @@ def center_network(network: NetworkState, mean: Float32Array) -> NetworkState:
     return network._replace(weights={**network.weights, "bias": network.weights["bias"] - mean})
 
 
-def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32Array:
+def make_rows(context: ColumnsContext, part: int, weights: Weights) -> Float32Array:
     """Task: return the input rows of the part of this number, shape (words, D), computed by the network."""
     run, device = context.run, find_device(context.run.device)
     with device.explaining_errors():
-        weights, name = open_network(run, held).weights, device.torch_device()
+        name = device.torch_device()
         # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
         blocks = [WordRange(a, b) for a, b in cut_range(*context.words[part], BLOCK_WORDS)]
-        return share(np.concatenate([training.forward(weights, _characters(run, words), name) for words in blocks]))
+        return share(np.concatenate([training.forward(weights, read_characters(run, words), name) for words in blocks]))
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:
@@ -224,6 +236,6 @@ def _all_characters(run: Run) -> Int32Array:
     return _alphabet(run).encode(run.vocabulary.load().words)
 
 
-def _characters(run: Run, words: WordRange) -> Int32Array:
+def read_characters(run: Run, words: WordRange) -> Int32Array:
     """Return the encoded characters of a range of words, shape (n, length) int32."""
     return _all_characters(run)[slice(*words)]

@@ -7,7 +7,7 @@ from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.context_matrix import BAND, COLUMNS
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
-from daskw2v.training.columns.subwords import network_bytes
+from daskw2v.training.columns.subwords import network_bytes, task_bytes, update_bytes
 from daskw2v.training.loop.work import INT, LONG, Moment, Work
 
 
@@ -35,6 +35,9 @@ class ColumnsWork(Work):
             "columns": min(3, -(-size // COLUMNS)) * panel + panel * gathered / width,
             **self.prepared,
         }
+        if follows:
+            size = self.params.vector_size
+            worker["network"] = update_bytes(size) + (0 if self.device.resource else self.tasks * task_bytes(size))
         device = {
             "tables": fixed + arrays * trained / parts,
             **self.prepared,

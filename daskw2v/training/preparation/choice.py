@@ -126,12 +126,14 @@ def find_faster(params: Params, resources: Resources, text: Text, kinds: Sequenc
 
     It fits into memory, takes half the seconds at most, and a minute less.
     """
-    largest = max(kinds, key=lambda kind: kind.threads)
+    named, largest = make_candidate(params, resources, text, kinds), max(kinds, key=lambda kind: kind.threads)
+    if named.forecast is None or named.seconds < _WORTH:
+        return [named]
     settings = find_strategy(params.strategy.name).tried(params, text.vocabulary, largest)
-    named, *others = (make_candidate(params.replace(**values), resources, text, kinds) for values in ({}, *settings))
+    others = (make_candidate(params.replace(**values), resources, text, kinds) for values in settings)
     best = min((way for way in others if way.fits), key=lambda way: way.seconds, default=named)
     is_faster = best.seconds < min(named.seconds / 2, named.seconds - _WORTH)
-    return [named, best] if is_faster and named.forecast is not None else [named]
+    return [named, best] if is_faster else [named]
 
 
 def tell_faster(run: PlannedRun, client: Client, listener: Listener) -> None:

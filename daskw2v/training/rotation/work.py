@@ -248,11 +248,13 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions for "auto" to compare: powers of two from 8 on; none for fewer than 8,000 words.
+    """Yield numbers of partitions for "auto" to compare: powers of two from 8 on that `n_groups` divides.
 
+    There is none for fewer than 8,000 words.
     More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
     some of Python's time: little text may be trained fastest where most threads have nothing to do.
     """
     doubled = (Rotation.n_partitions << i for i in itertools.count())
     for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):
-        yield {"n_partitions": p}
+        if p % (Rotation.of(params).n_groups or 1) == 0:
+            yield {"n_partitions": p}

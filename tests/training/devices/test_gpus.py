@@ -218,7 +218,7 @@ def full(refused, code):
 
 
 RUN = SimpleNamespace(device="cuda", params=Params(), work=None, corpus=None, vocabulary=None)
-PARTS = SimpleNamespace(run=RUN, words=[None])
+PARTS = SimpleNamespace(run=RUN, words=[(0, 1)])
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
         (train_replica, "find_objective", (Replica(RUN, None, [], None), [None], {}, [None])),
         (train_buckets, "find_objective", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
-        (find_gradients, "open_network", (PARTS, [], None, None, [])),
-        (make_rows, "open_network", (PARTS, 0, None)),
+        (find_gradients, "read_characters", (PARTS, [None], None, None, [])),
+        (make_rows, "cut_range", (PARTS, 0, None)),
     ],
 )
 def test_tasks_on_a_device__watch_its_memory(monkeypatch, task, opens, args):
