@@ -81,6 +81,10 @@ def measure(session: Session) -> None:
     shares = session.table(f"Share of the ideal, %; {where}", heads, ".0f")
     for name, several in seconds.items():
         shares.row(name, *(100 * ideal / n / one for n, one in zip(machines, several, strict=True)))
+    session.note(
+        "Steps are as fast as on the machine of the package's constants; 16 threads are taken to be 16 times as fast "
+        "as one: on 14 cores an epoch of 100 MB was 3.3 times as fast."
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

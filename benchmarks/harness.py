@@ -82,6 +82,8 @@ class Session:
         Settings of what ran beside ours, by its name, for the record: what it did differently.
     problems
         What a promise was broken by: the command then ends with exit code 1.
+    notes
+        Sentences below the tables, which records keep.
     """
 
     options: argparse.Namespace
@@ -92,6 +94,7 @@ class Session:
     text: str = ""
     peers: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, options: argparse.Namespace, folder: Path) -> Self:
@@ -104,6 +107,8 @@ class Session:
         return found
 
     def note(self, text: str) -> None:
+        """Print a sentence, and keep it."""
+        self.notes.append(text)
         print(f"\n{text}", file=self.out, flush=True)
 
     def wrong(self, problem: str) -> None:
@@ -200,7 +205,7 @@ class Benchmark(NamedTuple):
             threads=_numbers(getattr(session.options, "threads", ())),
             peers=session.peers,
             code=list(self.code),
-            notes=[],
+            notes=session.notes,
             tables=[table.as_dict() for table in session.tables],
         )
 
