@@ -242,8 +242,8 @@ def read_stages(folder: Path) -> None:
 
     def load() -> None:
         home = work / "graphs/x"
-        found, _ = graph.read_graph(home, home.read_manifest() or {})
-        load_graph(home, found.names.size, found.rows)
+        found = graph.read_graph(home, home.read_manifest() or {})
+        load_graph(home, found.n_nodes, found.rows)
 
     def vocabulary() -> None:
         found = count._find(work, "key", "identity")

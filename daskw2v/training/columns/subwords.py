@@ -59,9 +59,9 @@ HeldNetwork: TypeAlias = NetworkState | TableOrigin
 class BlockGradients(NamedTuple):
     """The result of a task: the network's gradient of each of its blocks of words, totals, and each block's losses.
 
-    Gradients of all blocks are sent to the worker that sums them, so that the sum has its order: as many bytes as eight
-    networks for each minibatch.
-    The losses are of words, summed over the columns of the step, shape (words of the block,).
+    The gradients of all blocks are sent to the worker that sums them in their order: for each minibatch BATCH_BLOCKS
+    times the bytes of a network. The losses are of words, summed over the columns of the step, shape (words of the
+    block,).
     """
 
     gradients: list[Weights]
@@ -71,7 +71,7 @@ class BlockGradients(NamedTuple):
 
 def network_bytes(vector_size: int) -> int:
     """Return the bytes that training the network takes on the device, besides the rows."""
-    return _PYTORCH + training.training_bytes(vector_size, BLOCK_WORDS)
+    return _PYTORCH + task_bytes(vector_size)
 
 
 def update_bytes(vector_size: int) -> int:
