@@ -4,10 +4,11 @@ The schedule, the kernels, what replicas send and the merges are the package's, 
 with so many replicas. Scores stand beside one replica's, with the megabytes of changes that a replica sends an epoch.
 
     python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--runs 10:5 30:1] [--seeds 1 2 3]
-                                  [--rules sequential mean] [--merges N] [--rotation] [--cache DIR]
+                                  [--rules sequential mean] [--merges N] [--frequent-rows N] [--rotation] [--cache DIR]
 
 A run is a number of parts of 10 MB of Wikipedia and a number of epochs. `--merges` are those an epoch of the rows of
-the most frequent words; the package's own number where it is left out. What --cache holds is not trained again.
+the most frequent words, `--frequent-rows`; the package's own numbers where they are left out. What --cache holds is not
+trained again.
 """
 
 import argparse
@@ -246,6 +247,8 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
             if options.merges and n > 1:
                 per_round = min(16, options.merges)
                 changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
+            if options.frequent_rows and n > 1:
+                changes["frequent_rows"] = options.frequent_rows
             yield counted(n, "replica") + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
         if n == 1 and options.rotation and find_objective(params.objective.name).bucket_trainers:
             yield "rotation", settled_params(params.replace(strategy="rotation"))
@@ -284,6 +287,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", nargs="+", default=["sequential"], help="merge rules of several replicas")
     parser.add_argument("--rotation", action="store_true", help="train by rotation, too")
     parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
+    parser.add_argument("--frequent-rows", type=int, help="number of rows that are merged so often")
     parser.add_argument("--runs", type=_run_of, nargs="+", default=[(10, 5)], help="parts of 10 MB, and epochs: 10:5")
     parser.add_argument("--vector-size", type=int, default=Params.vector_size)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -296,7 +300,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {"seeds": [1], "runs": [(0.05, 1)]},
         ("1 replica", "replicas, sequential", *NAMES),
-        ((), ("--replicas", "1", "9", "--merges", "4", "--rotation")),
+        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation")),
     ),
     add_arguments,
     measure,
