@@ -8,7 +8,8 @@ A benchmark is a module, or a package with a `__main__`, whose `BENCHMARK` says 
         BENCHMARK.main()
 
 Each has the options --json (rows for programs), --smoke (its smallest form, for `benchmarks.smoke`), --rows (what a run
-that is killed has measured is kept) and --record (writes `benchmarks/results/NAME.json`, of which RESULTS.md is made).
+that is killed has measured is kept) and --record (writes `benchmarks/results/NAME.json`, of which RESULTS.md and
+PAPERS.md are made).
 """
 
 import argparse

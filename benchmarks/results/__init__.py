@@ -1,7 +1,7 @@
 """Records of figures, a JSON file each (`benchmarks.records`), and the pages that are printed of them.
 
-`python -m benchmarks.results` prints benchmarks/RESULTS.md from all records, and the figures of other pages, which
-stand between two marks, from the records that `front` names.
+`python -m benchmarks.results` prints benchmarks/RESULTS.md and, of the five papers, benchmarks/PAPERS.md from all
+records, and the figures of other pages, which stand between two marks, from the records that `front` names.
 """
 
 import re
@@ -13,9 +13,11 @@ from benchmarks.results.front import claims, forecast_scaling, measured_scaling,
 from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
-PAGE, README, TRAINING = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md", ROOT / "daskw2v/training/README.md"
+RESULTS, PAPERS = ROOT / "benchmarks" / "RESULTS.md", ROOT / "benchmarks" / "PAPERS.md"
+README, TRAINING = ROOT / "README.md", ROOT / "daskw2v/training/README.md"
+OF_PAPERS = ("context_matrix", "papers")  # the beginnings of the names of records that PAPERS.md shows
 HEAD = (
-    "# Results\n\n"
+    "# {title}\n\n"
     "Printed on {day} at {commit} by `python -m benchmarks.results`, from the last record of each command in "
     "`benchmarks/results`. Speed is in raw in-vocabulary corpus words a second, before subsampling, where a table says "
     "nothing else. A cell is a median, or a mean of scores of several seeds, with the lowest and the highest. Machines "
@@ -32,11 +34,19 @@ MARKED = {  # parts of pages, by their marks
 }
 
 
-def page(day: str, commit: str) -> str:
-    """Return RESULTS.md as of a day and a commit."""
-    sections = (_section(Record.read(name), day, commit) for name in names())
-    lines = "".join(f"{line}\n" for section in sections for line in section)
-    return f"{HEAD.format(day=day, commit=commit)}## The figures of README.md{methods()}{lines}"
+def pages(day: str, commit: str) -> dict[Path, str]:
+    """Return RESULTS.md and PAPERS.md as of a day and a commit."""
+    heads = {
+        RESULTS: HEAD.format(title="Results", day=day, commit=commit) + "## The figures of README.md" + methods(),
+        PAPERS: HEAD.format(title="The papers' tables, beside what was measured here", day=day, commit=commit),
+    }
+    return {page: head + _sections(page, day, commit) for page, head in heads.items()}
+
+
+def _sections(page: Path, day: str, commit: str) -> str:
+    shown = (name for name in names() if name.startswith(OF_PAPERS) == (page == PAPERS))
+    sections = (_section(Record.read(name), day, commit) for name in shown)
+    return "".join(f"{line}\n" for section in sections for line in section)
 
 
 def with_figures(page: Path, text: str) -> str:

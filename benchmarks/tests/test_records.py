@@ -1,4 +1,4 @@
-"""RESULTS.md and the figures of other pages are what the records say."""
+"""RESULTS.md, PAPERS.md and the figures of other pages are what the records say."""
 
 import re
 import subprocess
@@ -50,14 +50,15 @@ def is_in_history(commit):
     return subprocess.run(words, cwd=records.ROOT, capture_output=True, check=False).returncode == 0
 
 
-def test_results__are_printed_from_the_records():
-    page = results.PAGE.read_text(encoding="utf-8")
-    day, commit = results.PRINTED.search(page).groups()
+@pytest.mark.parametrize("page", (results.RESULTS, results.PAPERS), ids=lambda page: page.name)
+def test_results__are_printed_from_the_records(page):
+    text = page.read_text(encoding="utf-8")
+    day, commit = results.PRINTED.search(text).groups()
     if not HAS_HISTORY:
         pytest.skip("no git history here, which tells what is older than its code")
-    assert is_in_history(commit), f"{commit} is not in the history of HEAD: print RESULTS.md again"
-    assert results.page(day, commit) == page
-    assert len(page.splitlines()) <= 400
+    assert is_in_history(commit), f"{commit} is not in the history of HEAD: print {page.name} again"
+    assert results.pages(day, commit)[page] == text
+    assert len(text.splitlines()) <= 400
 
 
 @pytest.mark.parametrize("name", records.names())

@@ -24,7 +24,8 @@ _KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "langu
 
 def readmes() -> Iterator[Path]:
     """Yield the Markdown pages of the repository that are pages of the site, relative to it."""
-    yield from map(Path, ("README.md", "CHANGELOG.md", "daskw2v/ARCHITECTURE.md", "benchmarks/RESULTS.md"))
+    yield from map(Path, ("README.md", "CHANGELOG.md", "daskw2v/ARCHITECTURE.md"))
+    yield from (Path("benchmarks") / name for name in ("RESULTS.md", "PAPERS.md"))
     for folder in ("daskw2v", "pipelines", "benchmarks"):
         yield from (path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob("README.md")))
 
