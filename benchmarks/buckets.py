@@ -1,4 +1,4 @@
-"""The kernel for buckets of pairs, and that for windows, on the same text in memory: pairs/s of one thread."""
+"""The kernel for buckets of pairs, and those for windows, on the same text in memory, on one thread."""
 
 import time
 from collections.abc import Callable
@@ -27,23 +27,25 @@ def first_rows(params: Params, words: npt.NDArray[np.int64]) -> npt.NDArray[np.f
     return table
 
 
-def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], float]:
-    """Return what trains windows of a text, and returns pairs/s."""
-    objective, width, n = find_objective("sgns"), padded(params.vector_size), len(counts)
-    memory = Tables(first_rows(params, np.arange(n)), huge_zeros(n * width), width, HotRows(0, 0, 0, 1))
+def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], tuple[int, float]]:
+    """Return what trains windows of a text by the objective of Params, and returns examples and seconds."""
+    objective, width = find_objective(params.objective.name), padded(params.vector_size)
+    rows = objective.tables(params, len(counts))
+    source = first_rows(params, np.arange(rows["input"]))
+    memory = Tables(source, huge_zeros(rows["output"] * width), width, HotRows(0, 0, 0, 1))
     rate, prepared = Rate(start_alpha(params), 0.0, 0), objective.prepare(params, counts)
     trainer = find_trainer(objective, "cpu")
 
-    def run() -> float:
+    def run() -> tuple[int, float]:
         began = time.perf_counter()
-        pairs, _ = trainer(segment, 0, len(segment.tokens), memory, rate, 0, prepared)
-        return pairs / (time.perf_counter() - began)
+        examples, _ = trainer(segment, 0, len(segment.tokens), memory, rate, 0, prepared)
+        return examples, time.perf_counter() - began
 
     return run
 
 
-def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], float]:
-    """Return what trains the pairs of a text as one bucket, and returns pairs/s."""
+def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], tuple[int, float]]:
+    """Return what trains the pairs of a text as one bucket, by sgns, and returns pairs and seconds."""
     of, width, n = NegativeSampling.of(params), padded(params.vector_size), len(counts)
     words = make_word_table(counts, of.ns_exponent)
     source, output = first_rows(params, np.arange(n)), huge_zeros(n * width)
@@ -51,9 +53,9 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
     pairs = distribute_pairs(segment, 0, int(segment.positions[-1]) + 1, size, Partitions(n, 1)).entries
     key, alpha = stream(params.seed, Purpose.NEGATIVE, 0), start_alpha(params)
 
-    def run() -> float:
+    def run() -> tuple[int, float]:
         began = time.perf_counter()
         done, _ = train_bucket(pairs, pairs[:0], source, output, width, alpha, of.negative, 0, words, key)
-        return done / (time.perf_counter() - began)
+        return done, time.perf_counter() - began
 
     return run

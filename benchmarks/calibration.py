@@ -3,7 +3,7 @@
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from distributed import Client, wait
 
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.epochs import segment_of, timed, training_of
+from benchmarks.harness import alternate
 from benchmarks.processes import cluster_of, one_thread
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
@@ -68,21 +69,18 @@ def line_of(seconds: Callable[[int], float]) -> Line:
 def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     counts, params = text.vocabulary.load().counts, Params()
 
-    def pair(make: Callable[[int], Callable[[], float]], d: int) -> float:
+    def pair(make: Callable[[int], Callable[[], tuple[int, float]]], d: int) -> float:
         kernel = make(d)
         kernel()  # compiles
-        return 1 / statistics.median(kernel() for _ in range(3))
+        return statistics.median(seconds / pairs for pairs, seconds in (kernel() for _ in range(3)))
 
-    def near(d: int) -> Callable[[], float]:
+    def near(d: int) -> Callable[[], tuple[int, float]]:
         return windows(params.replace(vector_size=d), segment, counts)
 
-    def far(d: int) -> Callable[[], float]:
-        words = rows // 2
-        tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
-        text = Segment(tokens, np.arange(words), np.arange(0, words + 1, 1 << 4))
-        return windows(params.replace(vector_size=d), text, np.ones(rows, np.int64))
+    def far(d: int) -> Callable[[], tuple[int, float]]:
+        return windows(params.replace(vector_size=d), any_rows(rows), np.ones(rows, np.int64))
 
-    def warm(d: int) -> Callable[[], float]:
+    def warm(d: int) -> Callable[[], tuple[int, float]]:
         return buckets(params.replace(vector_size=d), segment, counts)
 
     def cold(d: int) -> float:
@@ -94,10 +92,37 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
 
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(several)) as pool:
-        together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
+        rounds = [[*pool.map(lambda kernel: kernel(), several)] for _ in range(3)]
+    together = [statistics.mean(seconds / pairs for pairs, seconds in found) for found in rounds]
     lines = {name: line_of(partial(pair, make)) for name, make in (("window", near), ("far", far), ("warm", warm))}
-    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].value_for(SIZES[0]))
+    crowded = max(1.0, statistics.median(together) / lines["warm"].value_for(SIZES[0]))
     return {**lines, "cold": line_of(cold), "crowded": crowded}
+
+
+def any_rows(rows: int) -> Segment:
+    """Return a text whose words are drawn evenly from so many, so that no cache has their rows."""
+    words = rows // 2
+    tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
+    return Segment(tokens, np.arange(words), np.arange(0, words + 1, 1 << 4))
+
+
+def measure_costs(objectives: Sequence[str], text: Text, rows: int) -> dict[str, list[float]]:
+    """Return, by objective, the seconds of its kernel for windows over those of the first objective's.
+
+    There is a figure for each of `SIZES` on the text, and one for rows that no cache has.
+    """
+    segment, _ = segment_of(text, Params())
+    texts = [(d, segment, text.vocabulary.load().counts) for d in SIZES]
+    texts.append((SIZES[0], any_rows(rows), np.ones(rows, np.int64)))
+    seconds = dict[str, list[float]]()
+    for d, one, counts in texts:
+        kernels = {name: windows(Params(objective=name, vector_size=d), one, counts) for name in objectives}
+        for kernel in kernels.values():
+            kernel()  # compiles
+        for name, several in alternate(kernels, 3).items():
+            seconds.setdefault(name, []).append(statistics.median(second for _, second in several))
+    first = seconds[objectives[0]]
+    return {name: [a / b for a, b in zip(each, first, strict=True)] for name, each in seconds.items()}
 
 
 def measure_rows(rows: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ on workers of one thread, which share this machine's cores; the formulas know th
 the formulas by what takes them.
 
     python -m benchmarks.scale_model [--parts 2] [--workers 1 2 4] [--passes 8] [--times 1] [--table-rows 1048576]
+                                     [--objective sgns]
 """
 
 import argparse
@@ -14,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.calibration import DEALT, TABLE_ROWS, calibrate
+from benchmarks.calibration import DEALT, SIZES, TABLE_ROWS, calibrate, measure_costs
 from benchmarks.epochs import segment_of, training_of
 from benchmarks.harness import Benchmark, Session, Smoke, alternate
 from benchmarks.processes import cluster_of
@@ -22,24 +23,31 @@ from benchmarks.tables import Spread
 from benchmarks.texts import MB, Text, encode, encode_file, name_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.objectives.registry import OBJECTIVES, find_objective
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
-from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
+from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, find_constants, forecast
 from daskw2v.training.sizes import TOP, Load, Workers, known_text, mean_contexts
 from daskw2v.training.strategies import make_work
 
+MEASURED = [name for name, each in OBJECTIVES.items() if each.cost(Params(objective=name)) is not None]
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
 SMALL = 300_000  # bytes of a text with next to no work in it
 
 
-def kinds(n: int, passes: int) -> dict[str, Params]:
-    """Return what n workers train, in so many passes an epoch."""
-    turned = Params(strategy="rotation", n_partitions=DEALT, passes_per_epoch=passes, epochs=EPOCHS)
+def kinds(objective: str, n: int, passes: int) -> dict[str, Params]:
+    """Return what n workers train, in so many passes an epoch; rotation if it trains the objective."""
+    averaged = Params(objective=objective, strategy="averaging", n_replicas=n, rounds_per_epoch=ROUNDS, epochs=EPOCHS)
+    if not find_objective(objective).bucket_trainers:
+        return {"averaging": averaged}
+    turned = Params(
+        objective=objective, strategy="rotation", n_partitions=DEALT, passes_per_epoch=passes, epochs=EPOCHS
+    )
     return {
         f"rotation, p={DEALT}": turned,
         f"rotation, p={DEALT}, a group a worker": turned.replace(n_groups=n),
         f"rotation, p={DEALT}, a group a worker, bfloat16": turned.replace(n_groups=n, sent_dtype="bfloat16"),
-        "averaging": Params(strategy="averaging", n_replicas=n, rounds_per_epoch=ROUNDS, epochs=EPOCHS),
+        "averaging": averaged,
     }
 
 
@@ -53,10 +61,12 @@ def load_of(text: Text, params: Params) -> Load:
 
 
 def forecast_of(params: Params, text: Text, load: Load, workers: Workers, c: Constants) -> Forecast:
-    """Return the forecast of a training of a text, of which the load is known."""
+    """Return the forecast of a training of a text, of which the load is known, from the constants of a machine."""
+    steps = find_constants(params, "cpu", c)
+    assert steps is not None
     work = make_work(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
     work.load = load
-    expected = forecast(work, c)
+    expected = forecast(work, steps)
     assert expected is not None
     return expected
 
@@ -70,7 +80,7 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
     columns = ("s", "by the formulas", "formulas / s", "MB sent", "MB sent by the formulas", *TERMS)
     table = session.table("Trainings here", columns, ",.3g")
     for n in options.workers:
-        chosen, here = kinds(n, options.passes), Workers(n, 1, cores=cores)
+        chosen, here = kinds(options.objective, n, options.passes), Workers(n, 1, cores=cores)
         with cluster_of(n) as client:
             for params in chosen.values():
                 training_of(client, small, params)  # compiles
@@ -106,17 +116,27 @@ def constants(session: Session, text: Text, small: Text) -> Constants:
     return found
 
 
+def costs(session: Session, text: Text) -> None:
+    """Print the cost of the objectives' kernels for windows, in seconds of sgns."""
+    heads = [*(f"d={d}" for d in SIZES), f"d={SIZES[0]}, rows that no cache has", "package"]
+    table = session.table("Kernels, over that of sgns", heads, ".3g")
+    for name, found in measure_costs(MEASURED, text, session.options.table_rows).items():
+        table.row(name, *found, find_objective(name).cost(Params(objective=name)))
+
+
 def measure(session: Session) -> None:
     options, folder = session.options, session.folder
     session.text = name_of(options.parts)
     text = encode(folder, options.parts, Params(max_final_vocab=TYPES))
     (folder / "small.txt").write_bytes(text.path.read_bytes()[:SMALL])
     small = encode_file(folder / "small.txt", Store(str(folder / "small")), Params(max_final_vocab=1000))
+    costs(session, text)
     check(session, text, small, constants(session, text, small))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parts", type=float, default=2, help="of 10 MB")
+    parser.add_argument("--objective", choices=MEASURED, default="sgns", help="of the check")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="of the check")
     parser.add_argument("--passes", type=int, default=8, help="an epoch, of rotation; constants are of twice as many")
     parser.add_argument("--times", type=int, default=1, help="trainings of each kind")

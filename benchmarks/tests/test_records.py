@@ -50,7 +50,7 @@ def is_in_history(commit):
     return subprocess.run(words, cwd=records.ROOT, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("page", (results.RESULTS, results.PAPERS), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [results.RESULTS, results.PAPERS], ids=lambda page: page.name)
 def test_results__are_printed_from_the_records(page):
     text = page.read_text(encoding="utf-8")
     day, commit = results.PRINTED.search(text).groups()

@@ -220,6 +220,10 @@ def make_negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
     return make_word_table(counts, NegativeSampling.of(params).ns_exponent)
 
 
+def _not_measured(_: Params) -> None:
+    """Return None, as the `cost` of an objective whose kernels were not measured."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """One training objective.
@@ -280,6 +284,11 @@ class Objective:
         By device, the function that trains columns of the word-context matrix in place; empty if there is none.
     tables_by_word
         The tables with a row for each word, whose rows can initialize a later model with another vocabulary.
+    cost
+        Function from the Params to the time of its kernels on a processor, as a multiple of that of sgns by default;
+        None for kernels that were not measured, whose runs have no forecast (benchmarks.scale_model).
+    max_replicas
+        Number of replicas that "auto" takes at most: more lose quality, or were not measured (benchmarks.replicas).
     hot_rows
         Number of hot rows that all threads of a processor copy together, where Resources leave it open, as measured.
         Between two flushes the threads take the same steps on their copies; with too many, training diverges.
@@ -309,6 +318,8 @@ class Objective:
     reached: MarkRows | None = None
     measured_by: "Objective | None" = None
     tables_by_word: tuple[str, ...] = ("input", "output")
+    cost: Callable[[Params], float | None] = _not_measured
+    max_replicas: int = 1
     hot_rows: int = 254
     flush_words: int = 1024
 

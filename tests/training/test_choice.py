@@ -123,9 +123,28 @@ def test_choose__leaves_options_unchanged():
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
-    best, why = chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_ns"))
-    assert best.params == PLAIN.replace(objective="cbow_ns")
+    best, why = chosen(LONG_TEXT, workers_like(), AUTO.replace(negative_sharing="pair"))
+    assert best.params == PLAIN.replace(negative_sharing="pair")
     assert "no forecast" in why
+
+
+@pytest.mark.parametrize("objective", ["cbow_ns", "cbow_hs"])
+def test_choose__takes_as_many_replicas_as_were_measured_to_keep_quality(objective):
+    tried = list_candidates(AUTO.replace(objective=objective), Resources(), LONG_TEXT, workers_like(n=64))
+    assert max(way.params.flat()["n_replicas"] for way in tried) == OBJECTIVES[objective].max_replicas
+    best, _ = choose(tried, workers_like(n=64))
+    assert best.params.flat()["n_replicas"] == OBJECTIVES[objective].max_replicas
+
+
+def test_forecast__of_an_objective_is_that_of_its_kernels():
+    """CBOW touches rows of contexts and of targets once a window, skip-gram a target's row once a pair."""
+
+    def seconds(**changes):
+        return make_candidate(PLAIN.replace(**changes), Resources(), LONG_TEXT, workers_like(n=1)).forecast.total
+
+    assert seconds(objective="cbow_ns") < seconds() < seconds(objective="sg_hs")
+    more = [seconds(objective=name, negative=20) / seconds(objective=name) for name in ("cbow_ns", "sgns")]
+    assert 1.3 < more[0] < more[1] < 3.5
 
 
 def test_train__refuses_options_that_no_strategy_reads_together(tmp_path):

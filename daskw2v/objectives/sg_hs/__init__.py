@@ -31,6 +31,11 @@ def _train_bucket_cuda(
     call(f"{__name__}.buckets.cuda", "train_bucket", bucket.pairs, tables, alpha, links)
 
 
+def _cost(_: Params) -> float:
+    """Return the cost of the kernel, d=100 (an Intel Xeon with AVX-512)."""
+    return 2.0
+
+
 SG_HS = Objective(
     name="sg_hs",
     settings=SkipGramHS,
@@ -48,4 +53,5 @@ SG_HS = Objective(
     reached=mark_reached_nodes,
     flush_words=256,
     tables_by_word=("input",),
+    cost=_cost,
 )

@@ -32,6 +32,12 @@ def _train_bucket_cuda(
     call(f"{__name__}.buckets.cuda", "train_bucket", *work)
 
 
+def _cost(params: Params) -> float | None:
+    """Return the cost of the kernels that share negatives, which is that of a pair and each of its negatives."""
+    of = settings.SGNS.of(params)
+    return (1 + of.negative + of.market_negative) / 6 if of.negative_sharing == "shared" else None
+
+
 SGNS = Objective(
     name="sgns",
     settings=settings.SGNS,
@@ -47,4 +53,6 @@ SGNS = Objective(
     touched=touched_words,
     targets_in_partition=words_in_partition,
     reached=mark_reached_words,
+    cost=_cost,
+    max_replicas=64,
 )

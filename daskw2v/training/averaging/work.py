@@ -9,6 +9,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.settings import features_bytes
+from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW_POSITIONS, MAX_PULLED_SHARE
@@ -20,7 +21,6 @@ from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
 _CACHED = 12e6  # bytes of the most frequent words' rows of a table that caches have (at 133,000 and 1,000,000 words)
-_MAX_TRIED = 64  # replicas that "auto" tries: scores of more were not measured
 _HOPS = 4  # tasks one after the other between two steps: changes, their merge, merged rows, the next step
 
 
@@ -162,7 +162,7 @@ def far_share(load: Load, d: int) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield settings for "auto" to compare: one replica, powers of two, and a replica for each worker, 64 at most."""
-    largest = min(workers.n, _MAX_TRIED)
+    """Yield settings for "auto" to compare: one replica, powers of two, and one for each worker or `max_replicas`."""
+    largest = min(workers.n, find_objective(params.objective.name).max_replicas)
     yield {"n_replicas": 1}
     yield from ({"n_replicas": n} for n in sorted({largest, *(2**i for i in range(1, largest.bit_length()))} - {1}))

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from daskw2v.config.params import Params
 from daskw2v.features.settings import has_features
-from daskw2v.objectives.settings import SGNS
+from daskw2v.objectives.registry import find_objective
 from daskw2v.training.loop.work import Phase, Work
 
 TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
@@ -51,28 +51,25 @@ MACHINE_B: Constants = {
     "result": Line(0.0013),  # a task in its worker
     "hop": Line(0.0058),  # from the end of a task to the beginning of one that waits for it
 }
-_MEASURED = {("sgns", "cpu")}  # objectives and devices
-_NEGATIVES = 5
 _KERNELS = ("window", "far", "warm", "cold")
 _COMPOSED = 7.8e-9  # seconds more of a window and dimension, with n-grams (an Intel Xeon)
 
 
-def find_constants(params: Params, device: str) -> Constants | None:
-    """Return the seconds of single steps, with the kernels of a run; None for kernels that were not measured.
+def find_constants(params: Params, device: str, machine: Constants = MACHINE_B) -> Constants | None:
+    """Return the seconds of single steps on a machine, with the kernels of a run; None if these were not measured.
 
-    Kernels take longer with more negatives, and with rows that are composed of features' rows.
+    Objectives know the cost of their kernels; rows that are composed of features' rows take longer.
     """
-    sgns = params.objective
-    if (sgns.name, device) not in _MEASURED or not isinstance(sgns, SGNS) or sgns.negative_sharing != "shared":
+    cost = find_objective(params.objective.name).cost(params) if device == "cpu" else None
+    if cost is None:
         return None
-    times = (1 + sgns.negative + sgns.market_negative) / (1 + _NEGATIVES)
     pairs = params.window + 1 if params.shrink_windows else 2 * params.window  # of a window
     composed = {"window": _COMPOSED / pairs, "far": _COMPOSED / pairs} if has_features(params) else {}
 
     def kernel(name: str) -> Line:
-        return Line(times * MACHINE_B[name].fixed, times * MACHINE_B[name].column + composed.get(name, 0.0))
+        return Line(cost * machine[name].fixed, cost * machine[name].column + composed.get(name, 0.0))
 
-    return {**MACHINE_B, **{name: kernel(name) for name in _KERNELS}}
+    return {**machine, **{name: kernel(name) for name in _KERNELS}}
 
 
 class Forecast(NamedTuple):
