@@ -54,8 +54,8 @@ def retrain_command(
     """Train a new version on new text at INPUT, and serve it if it passes the gates.
 
     All settings can be in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and
-    the tables [policy] (text, old_share, alpha, epochs, align, index, keep), [gates] and [notices]. With a table
-    [events], the options about events of items, inputs are events, and other defaults are those of items; with
+    the tables [policy] (text, old_share, alpha, epochs, anchor, align, index, keep), [gates] and [notices]. With a
+    table [events], the options about events of items, inputs are events, and other defaults are those of items; with
     [graph], and [walks], they are edges, as of walks. The command line takes precedence.
 
     Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run

@@ -230,7 +230,7 @@ def _show_difference(difference: Difference) -> None:
 @_command(
     _number("--keep", type=click.IntRange(1), default=3, help="Number of newest versions to keep."),
     _number("--min-age", type=click.FloatRange(0), default=1.0, help="Hours to keep a new one."),
-    click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag."),
+    click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones without a tag or a hold."),
     prints_output,
 )
 def gc(all_versions: Versions, keep: int, min_age: float, damaged: bool) -> Output:

@@ -114,7 +114,7 @@ class Resources(WithChoices):
     processes: bool | None = setting(
         None,
         "whether local workers are processes of their own, which are started again when they die; when not given, only "
-        "several are, or one with a memory_limit, a host or a GPU, or with max_bad_blocks",
+        "several are, or one with a memory_limit or a host, or with max_bad_blocks",
         FLAG,
     )
     threads: int | None = setting(

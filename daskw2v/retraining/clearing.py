@@ -2,7 +2,7 @@
 
 `retraining/<run>.uses.json` names the corpora and the vocabulary of a run. Results that no run to keep uses are
 deleted: encoded text of removed files, text that was in no file, sessions of events, old vocabularies. All of them can
-be built again from the text.
+be built again from the inputs.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Strategy `averaging`: replicas train apart for a round, then their models are merged (papers 001 and 000).
+"""Strategy `averaging`: replicas train apart for a round, then their models are merged (Gupta and Khare 2017).
 
 A round is a graph of tasks. A task makes each replica from all blocks of the common model, or from the rows that the
 replica's text reaches where these are few (`pulling`). A round has several steps (`round_schedule`): a task trains a

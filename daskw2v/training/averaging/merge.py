@@ -7,7 +7,7 @@ that a replica hardly touches gets the sum of the changes, and a row that each r
 of the last replica, with the noise of one replica. A mean would have less noise, which turns all rows towards a common
 direction. Eigenvectors along which next to nothing fades are left out: nine of ten of them, on real text.
 
-`mean` is the rule of paper 001, section 3.3.
+`mean` is the rule of BlazingText (Gupta and Khare 2017, section 3.3).
 
 A replica's changes, its differences from the common model, travel in bfloat16, half the bytes: float32 without its
 lower 16 bits, rounded to nearest.

@@ -78,7 +78,7 @@ class Plan:
     inputs, resources
         As in `train`.
     params
-        Settings that change the vectors, with nothing left open: strategy and its settings, learning rate, thresholds.
+        Settings that change the vectors; strategy, optimizer, learning rate and phrase threshold are filled in.
     sources
         The files of the text.
     text

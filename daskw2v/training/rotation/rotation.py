@@ -3,9 +3,9 @@
 A partition has the rows of a share of the words (`vocabulary.partition`), and a group is a few partitions that stay
 together. In a round each input partition is trained with one output partition, on the bucket of pairs that needs no
 other rows. A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers,
-and output partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket
-depends on its two partitions and its pairs only. So any number of workers, alive or lost, gives the bits that one
-worker gives.
+and output partitions are sent around (Stergiou et al. 2017 send two vectors for each pair instead). The result of a
+bucket depends on its two partitions and its pairs only. So any number of workers, alive or lost, gives the bits that
+one worker gives.
 
 If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
 work directory (`pass_tasks`). Pairs, too, are held by workers or lie in files. The bits are the same.
