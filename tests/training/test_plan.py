@@ -9,6 +9,9 @@ import pytest
 import daskw2v
 from daskw2v import Callback, Events, Params, Resources, plan, train
 from daskw2v.errors import InputError, ParameterError
+from daskw2v.training.estimates.memory import estimate
+from daskw2v.training.preparation.plan import WorkerPlan
+from daskw2v.training.sizes import Text, Workers
 
 SMALL = {"vector_size": 8, "min_count": 1, "epochs": 2, "sample": 0, "threads": 1}
 SETTINGS = [
@@ -46,6 +49,15 @@ def test_planned_run__is_the_run_of_the_same_arguments(text, tmp_path, client, s
     assert planned.url.endswith(f"-{again.run}")
     assert again.guessed == ()
     assert again.text.vocabulary == len(planned)
+
+
+@pytest.mark.parametrize(("free", "fits"), [(None, True), (1 << 30, True), (1 << 20, False), (0, False)])
+def test_plan__compares_the_memory_of_a_gpu(free, fits):
+    sizes, workers = Text(10**6, 10**4, 10**6, 10**4, 1, 1, 10**6, 10**4, 10**4), Workers(2, 2, device_limit=free)
+    memory = estimate(Params(strategy="averaging"), Resources(device="cuda"), sizes, workers)
+    kind = WorkerPlan(workers, workers.limit, memory)
+    assert kind.fits is fits
+    assert ("does not fit into the" in kind.verdict) is not fits
 
 
 def test_plan__of_text_that_was_read_keeps_the_strategy_that_was_chosen(text, tmp_path, client):

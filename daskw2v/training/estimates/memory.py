@@ -112,6 +112,11 @@ class Estimate:
         """Bytes of the most loaded worker process in the largest stage, which a worker's memory limit must allow."""
         return max(stage.bytes for stage in self.stages)
 
+    @property
+    def gpu_bytes(self) -> int:
+        """Bytes of the GPU of such a worker in the stage that takes most of it; 0 without a GPU."""
+        return max(stage.gpu_bytes for stage in self.stages)
+
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield the rows of a table: stage and process, bytes, and bytes by content, as text."""
         for stage in self.stages:

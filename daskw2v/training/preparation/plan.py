@@ -42,13 +42,16 @@ class WorkerPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether each stage fits into the memory limit of a worker; the memory of GPUs is not compared."""
-        return self.memory.bytes <= self.memory_limit
+        """Whether each stage fits into the memory limit of a worker, and into the memory of its GPU, if it has one."""
+        return all(stage.fits_into(self.workers) for stage in self.memory.stages)
 
     @property
     def verdict(self) -> str:
-        """A sentence that says whether the run fits into the memory limit."""
+        """A sentence that says whether the run fits into the memory."""
         kind = f"a worker of {counted(self.workers.threads, 'thread')}"
+        if not self.fits and self.memory.bytes <= self.memory_limit:
+            needed, free = format_bytes(self.memory.gpu_bytes), format_bytes(int(self.workers.device_limit or 0))
+            return f"{needed} does not fit into the {free} that are free on the GPU of {kind}"
         if math.isinf(self.memory_limit):
             return f"{kind} has no memory_limit"
         answer = "fits" if self.fits else "does not fit"
