@@ -160,7 +160,7 @@ def forecast_scaling() -> str:
 
 def replica_quality() -> str:
     """Return the scores of one replica, and those of rotation and of several replicas as percentages of them."""
-    columns = ("rotation", *(f"{n} replicas" for n in (2, 4, 8, 16, 64)))
+    columns = ("rotation", *(f"{n} replicas" for n in (2, 4, 8, 16, 64, 256)))
     lines = [
         "| WordSim-353, SimLex-999, Google analogies | one replica | " + ", % | ".join(columns) + ", % |",
         "|---" * (2 + len(columns)) + "|",

@@ -212,6 +212,15 @@ def test_estimate__follows_rotation_through_the_work_directory():
     assert "work directory" in outside.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("objective", "n", "told"), [("sgns", 64, 0), ("sgns", 65, 1), ("cbow_hs", 1, 0), ("cbow_hs", 2, 1)]
+)
+def test_estimate__tells_of_more_replicas_than_were_measured_to_keep_quality(objective, n, told):
+    notes = of(Params(objective=objective, n_replicas=n)).notes
+    assert len(notes) == told
+    assert all(f"n_replicas={n}" in note and objective in note for note in notes)
+
+
 def test_guess_text__has_the_types_of_wikipedia():
     text = guess_text([Source("wiki", 100_000_000, "", "text", None)], Params(), Resources())
     assert text.words == pytest.approx(17_006_678, rel=0.01)

@@ -12,7 +12,7 @@ from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, w
 from daskw2v.objectives.settings import CBOW
 from daskw2v.objectives.touched import mark_reached_words, touched_words
 
-_COST = 0.5  # with negatives and window as by default, d=100 (an Intel Xeon with AVX-512)
+_COST = 0.5  # with the default negatives and window, d=100 (an Intel Xeon with AVX-512)
 
 
 def _cost(params: Params) -> float | None:

@@ -38,7 +38,7 @@ from daskw2v.training.averaging.pulling import find_reached_rows, pull_rows, pul
 from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
+from daskw2v.training.averaging.work import AveragingWork, advice, candidate_settings, task_threads
 from daskw2v.training.devices import Threads, find_device, find_device_trainers
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, until_needed
@@ -342,8 +342,10 @@ def _start(
 ) -> AveragingRun:
     """Prepare a run, which `restore` starts or resumes; arguments as in `StartRun`.
 
-    The listener receives a message if training uses no locks.
+    The listener receives a message if training uses no locks, or may lose quality.
     """
+    for message in advice(run.params):
+        listener(Progress("train", 0, 0, "", message=message))
     trainers = find_device_trainers(client, run.device)
     threads = Threads(task_threads(trainers.list_threads(), run.params, resources), resources.device)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):

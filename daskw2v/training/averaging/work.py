@@ -31,6 +31,7 @@ class AveragingWork(Work):
         super().__init__(params, resources, text, workers)
         self.n_replicas = Averaging.of(params).n_replicas
         self.threads = task_threads([workers.threads] * workers.n, params, resources)
+        self.notes = (*advice(params),)
 
     def train(self) -> Iterator[Moment]:
         """Yield the moment in which one replica trains, and the moment before the end of a round of several.
@@ -112,6 +113,14 @@ class AveragingWork(Work):
         yield Phase("travel", sent=sent, workers=n, slowest=math.ceil(blocks / n) * n / blocks)
         yield Phase("waiting", {"hop": rounds * (steps + 1) * _HOPS if several else 0})
         yield Phase("tasks", {"task": tasks})
+
+
+def advice(params: Params) -> Iterator[str]:
+    """Yield advice to the user before a run: it has more replicas than were measured to keep quality."""
+    objective, n = find_objective(params.objective.name), Averaging.of(params).n_replicas
+    if n > objective.max_replicas:
+        most = objective.max_replicas
+        yield f"n_replicas={n} may lose quality: {most} at most of {objective.name} were measured to keep it"
 
 
 def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
