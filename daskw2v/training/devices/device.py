@@ -40,8 +40,8 @@ class Device:
         Function that returns a context manager, which replaces errors of the device's libraries by errors with a
         remedy.
     runs_cpu_kernels
-        Whether the device runs the objectives' kernels for the processor, so that a process without the device can
-        compile them before a run.
+        Whether the device runs the objectives' kernels for the processor: a process without the device can compile
+        them before a run, and their time is known to forecasts.
     honours
         Fields of Params that the device reads and not all devices do (`honoured_by`), besides its settings.
     """

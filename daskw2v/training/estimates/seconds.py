@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from daskw2v.config.params import Params
 from daskw2v.features.settings import has_features
 from daskw2v.objectives.registry import find_objective
+from daskw2v.training.devices import find_device
 from daskw2v.training.loop.work import Phase, Work
 
 TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
@@ -60,8 +61,8 @@ def find_constants(params: Params, device: str, machine: Constants = MACHINE_B) 
 
     Objectives know the cost of their kernels; rows that are composed of features' rows take longer.
     """
-    cost = find_objective(params.objective.name).cost(params) if device == "cpu" else None
-    if cost is None:
+    cost = find_objective(params.objective.name).cost(params)
+    if cost is None or not find_device(device).runs_cpu_kernels:
         return None
     pairs = params.window + 1 if params.shrink_windows else 2 * params.window  # of a window
     composed = {"window": _COMPOSED / pairs, "far": _COMPOSED / pairs} if has_features(params) else {}
