@@ -249,9 +249,17 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
                 changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
             if options.frequent_rows and n > 1:
                 changes["frequent_rows"] = options.frequent_rows
-            yield counted(n, "replica") + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
+            yield _name_of(n, rule, options), settled_params(params.replace(**changes))
         if n == 1 and options.rotation and find_objective(params.objective.name).bucket_trainers:
             yield "rotation", settled_params(params.replace(strategy="rotation"))
+
+
+def _name_of(n: int, rule: str | None, options: argparse.Namespace) -> str:
+    if n == 1:
+        return "1 replica"
+    merges = f"{options.merges} merges" if options.merges else ""
+    rows = f"{options.frequent_rows} frequent rows" if options.frequent_rows else ""
+    return ", ".join(filter(None, (f"{n} replicas", rule, merges, rows)))
 
 
 def measure(session: Session) -> None:
