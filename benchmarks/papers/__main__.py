@@ -5,7 +5,7 @@
         [--tools gensim fasttext] [--cache DIR]
         001: [--workers 1 2 4 8] [--rules sequential mean]
         002: [--classifier cnn] [--texts stsa custrev] [--vector-size 100]
-        003: [--partitions 8 64] [--systems SG-TNS]
+        003: [--partitions 8 64]
 
 All five take about an hour on two cores; each module says what its paper takes, and what more there is by options. What
 --cache holds is not trained again: with it, a run goes on where it was stopped (`benchmarks.quality`). Times are always
@@ -60,9 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="002: sets of texts to label")
     parser.add_argument("--vector-size", type=int, default=100, help="002: figures 14 to 21")
     parser.add_argument("--partitions", type=int, nargs="+", default=[8], help="003: numbers of partitions")
-    parser.add_argument(
-        "--systems", nargs="+", choices=negative_sampling.RULES, default=[*negative_sampling.RULES], help="003"
-    )
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
 
 

@@ -2,7 +2,7 @@
 
 Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3, with what workers sent. Time is
 taken with the first number of partitions. `--partitions 8 64 --seeds 1 2 3` takes some 80 minutes. There are n² buckets
-a pass of n partitions, so with the paper's 350 `bns`, whose quality needs many passes, takes 15 hours.
+a pass of n partitions, so with the paper's 350 `bns`, whose quality needs many passes, would take some 15 hours.
 """
 
 from collections.abc import Sequence
@@ -43,15 +43,15 @@ PAPER = Paper(
 _OFTEN = 16  # passes an epoch with bns: its negatives wait in other buckets than their pairs, longer with fewer passes
 
 
-def variants_of(session: Session, epochs: int, partitions: Sequence[int]) -> dict[tuple[str, int], Params]:
+def variants_of(epochs: int, partitions: Sequence[int]) -> dict[tuple[str, int], Params]:
     """Return the trainings by the paper's names and numbers of partitions: windows, and rotation with each rule."""
     plain = params_of("sgns", epochs=epochs)
     return {
         (ONE, 1): plain,
         **{
-            (name, n): plain.replace(strategy="rotation", n_partitions=n, negative_rule=RULES[name])
+            (name, n): plain.replace(strategy="rotation", n_partitions=n, negative_rule=rule)
             for n in partitions
-            for name in session.options.systems
+            for name, rule in RULES.items()
         },
     }
 
@@ -67,7 +67,7 @@ def quality(session: Session) -> None:
         [f"{who}: {kind.lower()}" for kind in KINDS for who in ("paper", "here")],
         ",.2f",
     )
-    for (name, n), params in variants_of(session, session.options.epochs, session.options.partitions).items():
+    for (name, n), params in variants_of(session.options.epochs, session.options.partitions).items():
         often = params.replace(passes_per_epoch=_OFTEN) if params.flat().get("negative_rule") == "bns" else params
         scores = session.scores(often, session.seeds(1), session.place())
         pairs = [(QUALITY[name, kind], scores[key].scaled(100)) for kind, key in KINDS.items()]
@@ -76,7 +76,7 @@ def quality(session: Session) -> None:
 
 def times(session: Session) -> None:
     """Train all variants on one worker and on two, in turn."""
-    variants = variants_of(session, 1, session.options.partitions[:1])
+    variants = variants_of(1, session.options.partitions[:1])
     variants[AVERAGING, 1] = variants[ONE, 1].replace(n_replicas=2)
     table = session.beside(
         SECONDS,

@@ -40,7 +40,7 @@ def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Floa
     drawn = settings.negative * noise / noise.sum()
     if settings.market_negative:
         drawn += settings.market_negative * _market_draws(prepared.markets, share, noise)
-    return {"input": _mean_contexts(params) * share, "output": share + drawn}
+    return {"input": contexts_of_window(params) * share, "output": share + drawn}
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
@@ -51,7 +51,7 @@ def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float
     share = _kept_shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
     _add_paths(prepared.tree, share, nodes)
-    return {"input": _mean_contexts(prepared.params) * share, "output": nodes}
+    return {"input": contexts_of_window(prepared.params) * share, "output": nodes}
 
 
 def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Float64Array:
@@ -145,7 +145,7 @@ def _kept_shares(params: Params, counts: Int64Array, total: int | None = None) -
     return np.asarray(kept / max(kept.sum(), 1e-300))
 
 
-def _mean_contexts(params: Params) -> int:
+def contexts_of_window(params: Params) -> int:
     """Return the mean number of contexts of a window that lies inside a sentence."""
     return params.window + 1 if params.shrink_windows else 2 * params.window
 

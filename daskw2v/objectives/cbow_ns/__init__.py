@@ -10,7 +10,7 @@ from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_table_rows
 from daskw2v.objectives.settings import CBOW
-from daskw2v.objectives.touched import mark_reached_words, touched_words
+from daskw2v.objectives.touched import contexts_of_window, mark_reached_words, touched_words
 
 _COST = 0.5  # with the default negatives and window, d=100 (an Intel Xeon with AVX-512)
 
@@ -18,9 +18,9 @@ _COST = 0.5  # with the default negatives and window, d=100 (an Intel Xeon with 
 def _cost(params: Params) -> float | None:
     """Return the cost of the kernel that shares negatives: rows of contexts and of targets are read and written."""
     of = CBOW.of(params)
-    contexts = params.window + 1 if params.shrink_windows else 2 * params.window
-    shared = of.negative_sharing == "shared"
-    return _COST * (1 + (1 + of.negative + of.market_negative) / contexts) / 2 if shared else None
+    if of.negative_sharing != "shared":
+        return None
+    return _COST * (1 + (1 + of.negative + of.market_negative) / contexts_of_window(params)) / 2
 
 
 CBOW_NS = Objective(

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from daskw2v.config.params import Params
 from daskw2v.features.settings import has_features
 from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.touched import contexts_of_window
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.work import Phase, Work
 
@@ -64,8 +65,7 @@ def find_constants(params: Params, device: str, machine: Constants = MACHINE_B) 
     cost = find_objective(params.objective.name).cost(params)
     if cost is None or not find_device(device).runs_cpu_kernels:
         return None
-    pairs = params.window + 1 if params.shrink_windows else 2 * params.window  # of a window
-    composed = {"window": _COMPOSED / pairs, "far": _COMPOSED / pairs} if has_features(params) else {}
+    composed = dict.fromkeys(("window", "far"), _COMPOSED / contexts_of_window(params)) if has_features(params) else {}
 
     def kernel(name: str) -> Line:
         return Line(cost * machine[name].fixed, cost * machine[name].column + composed.get(name, 0.0))

@@ -11,6 +11,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import padded
+from daskw2v.objectives.touched import contexts_of_window
 from daskw2v.sampling.pairs import pair_type
 from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
@@ -150,7 +151,7 @@ class RotationWork(Work):
     def _pair_bytes(self, words: float) -> float:
         """Return the bytes of the pairs, with noise, of `words` words that subsampling keeps."""
         params, settings = self.params, Rotation.of(self.params)
-        contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # of a word, on average
+        contexts = contexts_of_window(params)
         noise = 0
         if isinstance(params.objective, NegativeSampling):
             noise = _NOISE.get(settings.negative_rule, params.objective.negative)
