@@ -4,13 +4,16 @@ Words of 50 or more occurrences, windows of 2 words each way, 5 negatives (secti
 processor time of one core, and scores are means over --seeds with their extremes. `benchmarks.papers 002` prints the
 same tables made small.
 
-    python -m benchmarks.context_matrix [--tables size contexts quality speed subwords network]
+    python -m benchmarks.context_matrix [--tables batches words size contexts quality losses speed ...]
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper] [--times 3] [--cache DIR]
+        batches (figures 4, 13): W2V-Vanilla's memory and quality by size of its batches
+        words (figure 8): words by length of text, and Heaps' law
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...]
         contexts (section 5.5): which change closes the gap to plain minibatches without subsampling
         quality (figure 15): W2V-CL, W2V-Vanilla, SGNS on all sets that the paper judges by, and what they cost:
             [--classifier cnn] [--texts stsa custrev]
-        speed (figure 18): words/s of one worker and of two, quality of each gather_every
+        losses (figures 16, 17): losses of frequent and of rare words while they are trained
+        speed (figure 18): words/s of one worker and of two, quality of each gather_every: [--time-columns 512]
         subwords (figures 20, 21): the same of words made of their characters, which need PyTorch
         network (figure 20): words by the network of characters, by the matrix and by W2V-Vanilla: [--network-parts 1]
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
@@ -25,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
+from benchmarks.context_matrix.curves import HEAPS, batches, losses, words
 from benchmarks.context_matrix.lab import PEERS, Lab, Setting, lab_of
 from benchmarks.context_matrix.speed import SCALING, SPEED, SUBWORDS, speed, subwords
 from benchmarks.context_matrix.tables import SAID, contexts, network, quality, size
@@ -34,11 +38,14 @@ from benchmarks.papers.session import Session
 from benchmarks.texts import name_of
 from daskw2v.evaluation.classification import ClassificationMethod
 
-FIGURES = (*SAID, SPEED, SCALING, SUBWORDS)
+FIGURES = (HEAPS, *SAID, SPEED, SCALING, SUBWORDS)
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
+    "batches": batches,
+    "words": words,
     "size": size,
     "contexts": contexts,
     "quality": quality,
+    "losses": losses,
     "speed": speed,
     "subwords": subwords,
     "network": network,
@@ -70,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--classifier", choices=get_args(ClassificationMethod), default="logistic", help="of texts")
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="sets of texts to label")
     parser.add_argument("--times", type=int, default=3, help="runs of each, where time is taken")
+    parser.add_argument("--time-columns", type=int, default=Setting.time_columns, help="where time is taken")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
 
 

@@ -29,7 +29,8 @@ from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import digest
 
 MIN_COUNT = 50  # section 5.1
-AS_PAPER = {"optimizer": "adam", "alpha": 0.001, "gather_every": 1, "ns_exponent": 0.75}  # sections 2, 3 and 5.1
+# Sections 2, 3 and 5.1
+AS_PAPER: dict[str, Any] = {"optimizer": "adam", "alpha": 0.001, "gather_every": 1, "ns_exponent": 0.75}
 MATRIX, TRAINING = "core-s of the matrix", "core-s of training"
 ADAM = "W2V-Vanilla, Adam 0.001"
 PEERS = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.context_matrix.vanilla_kernels import Draws, adam_of, make_state, settle, step, train
-from benchmarks.context_matrix.vanilla_network import train_network
+from benchmarks.context_matrix.vanilla_network import segments_of, train_network
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
@@ -17,8 +17,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import initial_rows
 from daskw2v.sampling.hierarchy import make_word_table
-from daskw2v.sampling.reader import SegmentReader
-from daskw2v.sampling.segments import Segment, cut_range, keep_thresholds
+from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.types import Float32Array, Int64Array
 
@@ -52,6 +51,11 @@ class Trainer:
         params = Params(vector_size=s.vector_size, seed=s.seed)
         self.table("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
 
+    @property
+    def gradients_bytes(self) -> int:
+        """Bytes of the gradients of a batch."""
+        return self._state.gradients.nbytes
+
     def table(self, name: str) -> Float32Array:
         """Return the rows of the table "input" or "output", shape (V, vector_size)."""
         of_table = self._state.rows[: self.n_words] if name == "input" else self._state.rows[self.n_words :]
@@ -82,16 +86,9 @@ def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
 
 def _train_rows(text: Text, settings: Vanilla) -> tuple[Float32Array, int]:
     """Train rows of the words' own."""
-    known, length = text.vocabulary.load(), text.corpus.n_tokens
-    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
-    keep = keep_thresholds(known.counts, settings.sample)
-    trainer = Trainer(settings, known.counts)
-    pairs = 0
-    for epoch in range(settings.epochs):
-        key = stream(settings.seed, Purpose.SUBSAMPLE, epoch)
-        for start, stop in cut_range(0, length):
-            segment, _ = reader.read(start, stop, settings.window, keep, key)
-            pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
+    trainer, pairs = Trainer(settings, text.vocabulary.load().counts), 0
+    for segment, first, last, epoch, _ in segments_of(text, settings):
+        pairs += trainer.train(segment, first, last, epoch)
     trainer.finish()
     return trainer.table("input").copy(), pairs
 

@@ -50,18 +50,25 @@ def train_network(text: Text, settings: "Vanilla") -> tuple[Float32Array, int]:
     return forward({name: tensor.detach().numpy() for name, tensor in network.items()}, characters), n_pairs
 
 
+def segments_of(text: Text, settings: "Vanilla") -> Iterator[tuple[Segment, int, int, int, int]]:
+    """Yield the subsampled text of all epochs: a segment, its range of centers, the epoch, and the positions so far."""
+    length, reader = text.corpus.n_tokens, SegmentReader(text.work, text.corpus, text.vocabulary)
+    keep = keep_thresholds(text.vocabulary.load().counts, settings.sample)
+    for epoch in range(settings.epochs):
+        key = stream(settings.seed, Purpose.SUBSAMPLE, epoch)
+        for start, stop in cut_range(0, length):
+            segment, _ = reader.read(start, stop, settings.window, keep, key)
+            yield segment, *segment.centers(start, stop), epoch, epoch * length + stop
+
+
 def batches_of(text: Text, settings: "Vanilla") -> Iterator[Int32Array]:
     """Yield batches of pairs in the order of the text, centers above contexts, shape (2, batch); the last has less."""
-    s, left = settings, np.empty((2, 0), np.int32)
-    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
-    keep = keep_thresholds(text.vocabulary.load().counts, s.sample)
-    for epoch in range(s.epochs):
-        for start, stop in cut_range(0, text.corpus.n_tokens):
-            segment, _ = reader.read(start, stop, s.window, keep, stream(s.seed, Purpose.SUBSAMPLE, epoch))
-            pairs = np.concatenate([left, pairs_of(segment, *segment.centers(start, stop), s.window)], axis=1)
-            ends = range(s.batch, pairs.shape[1] + 1, s.batch)
-            yield from (pairs[:, end - s.batch : end] for end in ends)
-            left = pairs[:, len(ends) * s.batch :]
+    left = np.empty((2, 0), np.int32)
+    for segment, first, last, *_ in segments_of(text, settings):
+        pairs = np.concatenate([left, pairs_of(segment, first, last, settings.window)], axis=1)
+        ends = range(settings.batch, pairs.shape[1] + 1, settings.batch)
+        yield from (pairs[:, end - settings.batch : end] for end in ends)
+        left = pairs[:, len(ends) * settings.batch :]
     if left.size:
         yield left
 

@@ -62,7 +62,7 @@ LAYOUT = Layout(
 _MATRIX = "matrix"
 BAND = 1 << 23  # entries of a band, at most: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
-ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads few columns of many rows
+ROWS, COLUMNS = 2048, 128  # of a chunk, 1 MB; training reads few columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
 _VARYING_FIELDS = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
 

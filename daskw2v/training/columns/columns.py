@@ -175,9 +175,10 @@ class ColumnsModel:
             key = f"{job_key}-{part}"
             trained.append(submit(parts.train_part, *job, keep_losses=keep_losses, key=key, retries=2, **options))
         for table in tables:
-            for field, held in (("rows", self.rows), ("moments", self.moments)):
-                held[table] = [
-                    submit(parts.get_table, future, field, table, key=f"take_{field}-{table}-{future.key}", priority=1)
+            self.moments[table] = self.rows[table] = [*trained]
+            if self.cluster.context.moments:  # they stay where they are; a result without them is sent as it is
+                self.rows[table] = [
+                    submit(parts.take_rows, future, table, key=f"take-{table}-{future.key}", priority=1)
                     for future in trained
                 ]
         return trained
@@ -188,7 +189,9 @@ class ColumnsModel:
         The input rows must have been trained: they are futures.
         """
         submit, key = self.cluster.client.submit, f"{self.cluster.session}-{uuid.uuid4().hex[:8]}"
-        rows, chunk = list(enumerate(self.rows[INPUT])), unit_size(self.cluster.context.run.vocabulary.size)
+        context, chunk = self.cluster.context, unit_size(self.cluster.context.run.vocabulary.size)
+        held = enumerate(self.rows[INPUT])
+        rows = [(n, submit(context.rows, INPUT, n, part, key=f"rows-{key}-{n}")) for n, part in held]
         sums = [submit(_sum_chunks, part, chunk, key=f"sums-{key}-{number}") for number, part in rows]
         lengths = [submit(len, part, key=f"length-{key}-{number}") for number, part in rows]
         mean = submit(_mean, lengths, *sums, key=f"mean-{key}")
@@ -292,11 +295,16 @@ class ColumnsRun:
 
     def _rows(self) -> ModelRows:
         """Return both tables in parts; where Params say `centered`, `join` centers input rows, and `pick` does not."""
-        unit, pick = unit_size(self._run.vocabulary.size), partial(parts.pick_rows, self._cluster.context)
+        context, unit = self._cluster.context, unit_size(self._run.vocabulary.size)
         centered = partial(join_centered, unit) if Columns.of(self._run.params).centered else join_blocks
-        joins = {INPUT: centered, OUTPUT: join_blocks}
-        held = self._model.rows
-        return {table: TableParts([*held[table]], partial(pick, table), join) for table, join in joins.items()}
+        return {
+            table: TableParts(
+                [*self._model.rows[table]],
+                partial(parts.pick_rows, context, table),
+                partial(parts.join_rows, context, table, join),
+            )
+            for table, join in {INPUT: centered, OUTPUT: join_blocks}.items()
+        }
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write rows, moments and network to a checkpoint; return an empty mapping, as its manifest needs no value."""

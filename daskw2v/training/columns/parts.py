@@ -4,15 +4,15 @@ Parts are made of units: ranges of words that cut no batch of rows and no block 
 the number of words alone, so that results do not depend on the workers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.shared_memory import share
+from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.workers import Trainers, this_worker
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.rng import Purpose, stream
@@ -51,8 +51,21 @@ class WordRange(NamedTuple):
     stop: int
 
 
-PartRows: TypeAlias = Float32Array | TableOrigin
-PartMoments: TypeAlias = Sequence[Float32Array] | TableOrigin
+@by_fields
+class TrainedPart(NamedTuple):
+    """The result of a task: rows and moments by table, totals, and kept losses of input rows.
+
+    The losses are summed over the columns of a step, shape (steps, n); of length 0 if they are not kept.
+    """
+
+    rows: dict[str, Float32Array]
+    moments: dict[str, Sequence[Float32Array]]
+    totals: TaskTotals
+    losses: Float32Array
+
+
+PartRows: TypeAlias = Float32Array | TrainedPart | TableOrigin
+PartMoments: TypeAlias = TrainedPart | TableOrigin
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,9 @@ class ColumnsContext:
         return _MOMENTS[: MOMENTS[settle_params(self.run.params).optimizer or ""]]
 
     def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
-        """Return the rows of the part of this number, shape (n, D): `rows`, read from their origin, or initial ones."""
+        """Return the rows of the part of this number, shape (n, D): trained, of their origin, or initial ones."""
+        if isinstance(rows, TrainedPart):
+            return rows.rows[table]
         if not isinstance(rows, TableOrigin):
             return rows
         words = self.words[part]
@@ -86,26 +101,14 @@ class ColumnsContext:
         return read_table(rows.store, table, *words)
 
     def part_moments(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
-        """Return the moments of a part's rows, each of shape (n, D): `moments`, or read from their origin, or zeros."""
-        if not isinstance(moments, TableOrigin):
-            return moments
+        """Return the moments of a part's rows, each of shape (n, D): trained, read from their origin, or zeros."""
+        if isinstance(moments, TrainedPart):
+            return moments.moments[table]
         words = self.words[part]
         if moments.store is None:
             shape = words.stop - words.start, self.run.params.vector_size
             return [np.zeros(shape, np.float32) for _ in self.moments]
         return [read_table(moments.store, name_moment_table(name, table), *words) for name in self.moments]
-
-
-class TrainedPart(NamedTuple):
-    """The result of a task: rows and moments by table, totals, and kept losses of input rows.
-
-    The losses are summed over the columns of a step, shape (steps, n); of length 0 if they are not kept.
-    """
-
-    rows: dict[str, Float32Array]
-    moments: dict[str, Sequence[Float32Array]]
-    totals: TaskTotals
-    losses: Float32Array
 
 
 def train_part(
@@ -211,9 +214,14 @@ def pick_rows(
     return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
 
 
-def get_table(trained: TrainedPart, field: str, table: str) -> Any:
-    """Task: return a table's rows (`field` is "rows") or moments ("moments") from the result of a part."""
-    return getattr(trained, field)[table]
+def join_rows(context: ColumnsContext, table: str, join: Callable[..., Float32Array], *parts: PartRows) -> Float32Array:
+    """Return the result of `join` for the rows of all parts of a table, in their order."""
+    return join(*(context.rows(table, number, rows) for number, rows in enumerate(parts)))
+
+
+def take_rows(trained: TrainedPart, table: str) -> Float32Array:
+    """Task: return a table's rows from the result of a part, so that they are sent without their moments."""
+    return trained.rows[table]
 
 
 def name_moment_table(name: str, table: str) -> str:

@@ -25,7 +25,7 @@ class Columns(TrainingChoice):
     name, axis = "columns", "strategy"
 
     gather_every: int = setting(
-        16,
+        64,
         "matrix columns to train one table on before switching to the other (1: the paper's update)",
         integer(1),
         stage="train",

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.cluster.shared_memory import share
+from daskw2v.cluster.shared_memory import allocate_shared, share
 from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.kernels import buffers
-from daskw2v.kernels.simd import huge_zeros, padded
+from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, MatrixColumns, Objective, PartTables, is_finite
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer
@@ -179,15 +179,6 @@ class PartitionTrainer(DeviceTrainer):
         return self.to_device(padded_copy(np.asarray(rows), self._width))
 
 
-def padded_copy(rows: Float32Array, width: int) -> Float32Array:
-    """Return a flat copy of rows, shape (n * width,), in which zeros fill each row to `width` floats."""
-    table: Float32Array = buffers.pool.empty(len(rows) * width)
-    wide = table.reshape(-1, width)
-    wide[:, : rows.shape[1]] = rows
-    wide[:, rows.shape[1] :] = 0.0
-    return table
-
-
 class RowTrainer(DeviceTrainer):
     """Trains the rows of a part of the words on columns of the word-context matrix.
 
@@ -254,9 +245,13 @@ class RowTrainer(DeviceTrainer):
         return sums
 
     def take(self, table: str) -> list[Float32Array]:
-        """Return a table's trained rows and their moments, each of shape (n, D), and release them."""
-        tables = self.from_device(self._trained.pop(table)).reshape(-1, self._batches * BATCH, self._width)
-        return [np.ascontiguousarray(rows[: self._words, : self._columns]) for rows in tables]
+        """Return a table's trained rows, in shared memory, and their moments, each of shape (n, D); release them."""
+        shape = self._words, self._columns
+        rows, *moments = self.from_device(self._trained.pop(table)).reshape(-1, self._batches * BATCH, self._width)
+        taken = [allocate_shared(shape), *(buffers.pool.table(shape) for _ in moments)]
+        for values, padded_rows in zip(taken, (rows, *moments), strict=True):
+            values[:] = padded_rows[: self._words, : self._columns]
+        return taken
 
     @abstractmethod
     def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:
@@ -264,17 +259,31 @@ class RowTrainer(DeviceTrainer):
 
     def _tables(self, tables: Sequence[Float32Array]) -> Float32Array:
         """Return a flat copy of a table's padded rows, then its moments, each filled with zeros to complete batches."""
-        length = self._batches * BATCH * self._width
-        flat = huge_zeros(len(tables) * length)
-        for number, rows in enumerate(tables):
-            flat[number * length :][:length].reshape(-1, self._width)[: self._words, : self._columns] = rows
+        length = self._batches * BATCH
+        flat: Float32Array = buffers.pool.empty(len(tables) * length * self._width)
+        for rows, part in zip(tables, flat.reshape(-1, length, self._width), strict=True):
+            _copy_padded(rows, part[: self._words])
+            part[self._words :] = 0.0
         return flat
 
     def _table(self, pieces: Sequence[Float32Array]) -> Float32Array:
         """Return a flat copy of a table, passed in consecutive parts of rows; zeros pad each row to the width."""
-        flat = huge_zeros(sum(map(len, pieces)) * self._width)
+        flat: Float32Array = buffers.pool.empty(sum(map(len, pieces)) * self._width)
         rows, start = flat.reshape(-1, self._width), 0
         for piece in pieces:
-            rows[start : start + len(piece), : self._columns] = piece
+            _copy_padded(piece, rows[start : start + len(piece)])
             start += len(piece)
         return flat
+
+
+def padded_copy(rows: Float32Array, width: int) -> Float32Array:
+    """Return a flat copy of rows, shape (n * width,), in which zeros fill each row to `width` floats."""
+    table: Float32Array = buffers.pool.empty(len(rows) * width)
+    _copy_padded(rows, table.reshape(-1, width))
+    return table
+
+
+def _copy_padded(rows: Float32Array, wide: Float32Array) -> None:
+    """Copy rows, shape (n, D), to rows of at least D floats, the rest of which is filled with zeros."""
+    wide[:, : rows.shape[1]] = rows
+    wide[:, rows.shape[1] :] = 0.0
