@@ -5,7 +5,8 @@ processor time of one core, and scores are means over --seeds with their extreme
 same tables made small.
 
     python -m benchmarks.context_matrix [--tables batches words size contexts quality losses speed ...]
-        [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper] [--times 3] [--cache DIR]
+        [--parts 10] [--vector-size 500] [--epochs 1] [--min-count 50] [--seeds 1] [--sample 0] [--as-paper] [--times 3]
+        [--cache DIR]
         batches (figures 4, 13): W2V-Vanilla's memory and quality by size of its batches
         words (figure 8): words by length of text, and Heaps' law
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...]
@@ -57,7 +58,7 @@ def measure(session: Session) -> None:
     session.number, session.text, session.peers = "002", name_of(options.parts), PEERS
     fields = {name: value for name, value in vars(options).items() if name in Setting.__dataclass_fields__}
     setting = Setting(judge=judge_of(options.classifier, options.texts), **fields)
-    with lab_of(session, options.parts) as lab:
+    with lab_of(session, options.parts, options.min_count) as lab:
         for table in options.tables:
             TABLES[table](session, setting, lab)
 
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--epochs", type=int, default=Setting.epochs, help="over the matrix, or over the text")
+    parser.add_argument("--min-count", type=int, default=Setting.min_count)
     parser.add_argument("--seeds", type=int, nargs="+", default=Setting.seeds)
     parser.add_argument("--sample", type=float, default=Setting.sample)
     parser.add_argument("--as-paper", action="store_true", help="train the matrix by the paper's updates, not by ours")

@@ -50,6 +50,7 @@ class Setting:
     judge: Judge  # of figure 15's sets
     vector_size: int = 500
     epochs: int = 1  # over the matrix or the text
+    min_count: int = MIN_COUNT
     seeds: Sequence[int] = (1,)
     sample: float = 0.0
     as_paper: bool = False  # whether the matrix is trained by AS_PAPER, where a table does not say how
@@ -67,7 +68,7 @@ class Setting:
         matrix = {"strategy": "columns", "context_size": self.context_size, **(AS_PAPER if self.as_paper else {})}
         of_objective = {"strategy": "averaging"} if objective == "sgns" else matrix
         base = {
-            "min_count": MIN_COUNT,
+            "min_count": self.min_count,
             "window": 2,
             "shrink_windows": False,
             "negative": 5,
@@ -104,8 +105,8 @@ def matrix_of(client: Client, text: Text, params: Params) -> ContextMatrix:
 class Lab:
     """One worker of one thread, and a text of the words that the paper would know."""
 
-    def __init__(self, client: Client, session: Session, parts: float) -> None:
-        self.client, self.text, self._small = client, session.encoded(parts, MIN_COUNT), session.small
+    def __init__(self, client: Client, session: Session, parts: float, min_count: int = MIN_COUNT) -> None:
+        self.client, self.text, self._small = client, session.encoded(parts, min_count), session.small
         self._cache, self._warm, self._matrices = session.cache, set[str](), dict[str, float]()
         self._vanillas = dict[Vanilla, Made]()
 
@@ -166,7 +167,7 @@ class Lab:
 
 
 @contextmanager
-def lab_of(session: Session, parts: float) -> Iterator[Lab]:
+def lab_of(session: Session, parts: float, min_count: int = MIN_COUNT) -> Iterator[Lab]:
     """Give a lab for as long as the block lasts."""
     with cluster_of(1) as client:
-        yield Lab(client, session, parts)
+        yield Lab(client, session, parts, min_count)

@@ -76,7 +76,7 @@ def network(session: Session, setting: Setting, lab: Lab) -> None:
         f"{ADAM}, of characters": small.vanilla(of_characters=True),
     }
     title = f"words by rows of their own and by a network of characters, {name_of(setting.network_parts)}"
-    _few(session, small, Lab(lab.client, session, setting.network_parts), "figure 20", title, kinds)
+    _few(session, small, Lab(lab.client, session, setting.network_parts, setting.min_count), "figure 20", title, kinds)
 
 
 def _few(session: Session, setting: Setting, lab: Lab, source: str, title: str, kinds: Mapping[str, Kind]) -> None:

@@ -13,12 +13,12 @@ from daskw2v.training.strategies import STRATEGIES
 
 RESOURCES = Resources(threads=1, block_size="32 KiB", checkpoint_seconds=1000)
 COMMON = Params(vector_size=100, min_count=1, epochs=2, sample=1e-2)  # rows that are worth sharing
+COLUMNS = COMMON.replace(objective="context_matrix", strategy="columns", context_size=32, gather_every=8)
 PARAMS = {
     "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=4, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=2),
-    "columns": COMMON.replace(
-        objective="context_matrix", strategy="columns", optimizer="adam", context_size=32, gather_every=8
-    ),
+    "columns": COLUMNS,
+    "columns with moments": COLUMNS.replace(optimizer="adam"),
 }
 
 
@@ -40,9 +40,13 @@ def pair():
         yield client
 
 
+def test_strategies__are_all_here():
+    assert {params.strategy.name for params in PARAMS.values()} == set(STRATEGIES)
+
+
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", PARAMS)
 def test_strategies__share_memory_and_give_the_same_bits(client, pair, text, tmp_path, name):
     """Where partitions rotate, a worker dies too."""
     given, killed = [sum(pair.run(shared_bytes).values())], []
