@@ -1,11 +1,12 @@
 import argparse
 import io
 
+import numpy as np
 import pytest
 
-lab, tables, session_module = (
+curves, lab, speed, tables, session_module = (
     pytest.importorskip(f"benchmarks.{name}", reason="python -m pytest finds benchmarks, daskw2v[bench] their needs")
-    for name in (*(f"context_matrix.{name}" for name in ("lab", "tables")), "papers.session")
+    for name in (*(f"context_matrix.{name}" for name in ("curves", "lab", "speed", "tables")), "papers.session")
 )
 
 
@@ -31,3 +32,28 @@ def test_summary__counts_the_sets_and_compares_what_they_cost(tmp_path):
     tables.summary(session, {tables.OURS: ours, "W2V-Vanilla": theirs})
     cells = list(session.tables[0].rows[-1].cells.values())
     assert cells == [3, 2, pytest.approx(0.0), 2.5, 2.0]
+
+
+def test_words__are_counted_by_length_of_text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a a b\n" * 50 + "c d a\n" * 50)
+    text = argparse.Namespace(path=path)
+    assert list(curves.count_words(text, 2)) == [(150, 2, 2), (300, 4, 4)]
+
+
+def test_losses__of_words_are_those_of_their_pairs():
+    """Without any knowledge each sigmoid is a half; a negative that is the context does not count."""
+    judge = curves._Judge(np.array([[1, 1], [0, -1], [-1, -1]], np.int32), np.array([0.0, 0.0, 1.0]), 3)
+    rows = np.zeros((3, 2), np.float32)
+    np.testing.assert_allclose(judge.losses(rows, rows), [4 * np.log(2), 4 * np.log(2), np.nan])
+    near = judge.losses(np.full((3, 2), 3, np.float32), np.array([[1, 1], [1, 1], [-1, -1]], np.float32))
+    assert near[0] < 0.1
+    alone = judge._replace(noise=np.array([0.0, 1.0, 1.0]))
+    np.testing.assert_allclose(alone.losses(rows, rows)[:2], [np.log(2), 4 * np.log(2)], rtol=1e-6)
+
+
+def test_forecast__of_workers_is_limited_by_what_does_not_get_less():
+    params = lab.Setting(dict).params(gather_every=64, vector_size=500)
+    assert speed.forecast(1e6, 2e6, 20_000, params.replace(gather_every=10**6), 8) == pytest.approx(8, rel=0.01)
+    assert speed.forecast(1e6, 1e6, 20_000, params, 16) < 2
+    assert speed.forecast(1e6, 2e6, 20_000, params, 8) < 8

@@ -289,6 +289,9 @@ class Objective:
         None for kernels that were not measured, whose runs have no forecast (benchmarks.scale_model).
     max_replicas
         Number of replicas that "auto" takes at most: more lose quality, or were not measured (benchmarks.replicas).
+    positions_per_merge
+        Maximum number of corpus positions between two merges of the most frequent rows, where several replicas train
+        several epochs, as measured; up to 256 merges an epoch. None for 64 an epoch, however long the text is.
     hot_rows
         Number of hot rows that all threads of a processor copy together, where Resources leave it open, as measured.
         Between two flushes the threads take the same steps on their copies; with too many, training diverges.
@@ -320,6 +323,7 @@ class Objective:
     tables_by_word: tuple[str, ...] = ("input", "output")
     cost: Callable[[Params], float | None] = _not_measured
     max_replicas: int = 1
+    positions_per_merge: int | None = None
     hot_rows: int = 254
     flush_words: int = 1024
 

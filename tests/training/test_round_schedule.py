@@ -135,6 +135,25 @@ def test_round_sizes__are_chosen_where_they_are_left_open(changes, length, n_wor
     assert round_sizes(Params(**{"n_replicas": 2, **changes}), length, n_words, 1 << 21) == sizes
 
 
+@pytest.mark.parametrize(
+    ("objective", "epochs", "length", "merges"),
+    [
+        ("sgns", 5, 50 << 20, 64),
+        ("cbow_ns", 5, 1 << 20, 64),
+        ("cbow_ns", 5, 17 << 20, 68),
+        ("cbow_ns", 5, 50 << 20, 200),
+        ("cbow_ns", 5, 1 << 30, 256),
+        ("cbow_ns", 1, 50 << 20, 128),
+    ],
+)
+def test_merges__are_more_in_longer_text_where_the_objective_needs_it(objective, epochs, length, merges):
+    params = Params(objective=objective, epochs=epochs, n_replicas=64, frequent_rows=1000)
+    rounds, steps = round_sizes(params, length, 1_000_000)
+    assert merges <= rounds * steps < merges + steps
+    few = round_sizes(params.replace(n_replicas=2), length, 1_000_000)
+    assert few.rounds * few.steps == 32
+
+
 def test_rounds__one_replica_keeps_its_tables_from_step_to_step():
     rounds = AveragingRounds(Params(n_replicas=1, epochs=2), 1000, 10, 300)
     assert [[step.stop for step in this.steps] for this in rounds] == [[333, 666, 1000], [1333, 1666, 2000]]

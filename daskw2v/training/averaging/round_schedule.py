@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.loop.strategy import alpha_at, even_part
 
@@ -55,6 +56,7 @@ class ReplicaWork:
 _MAX_ROUND_OF_ONE = 1 << 27  # positions of a round of one replica: a checkpoint may be written after each
 _MAX_REPORTS = 8  # steps of a round of one replica: each is reported
 _MAX_MERGES = 64  # of the most frequent words' rows an epoch
+_MAX_MERGES_OF_LONG_TEXT = 256  # where the objective asks for more the longer the text is
 _MAX_MERGES_OF_ONE_EPOCH = 128  # where there is one epoch: rows grow fastest at first
 _MERGES_PER_REPLICA = 16  # an epoch, where replicas are few
 _MAX_STEPS = 16  # of a round: if a worker is lost, its replicas go back to the start of the round
@@ -91,10 +93,18 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     if n == 1:
         rounds = rounds or max(1, -(-length // _MAX_ROUND_OF_ONE))
         return RoundSizes(rounds, max(1, min(_MAX_REPORTS, length // (rounds * step))))
-    merges = min(_MAX_MERGES_OF_ONE_EPOCH if params.epochs == 1 else _MAX_MERGES, _MERGES_PER_REPLICA * n)
+    merges = min(_max_merges(params, length), _MERGES_PER_REPLICA * n)
     fitting = max(1, 2 * n_words // settings.frequent_rows)
     steps = settings.merges_per_round or min(_MAX_STEPS, fitting, merges if rounds is None else -(-merges // rounds))
     return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _MAX_ROUND))), steps)
+
+
+def _max_merges(params: Params, length: int) -> int:
+    """Return the maximum number of merges an epoch of the most frequent rows, whatever the number of replicas."""
+    if params.epochs == 1:
+        return _MAX_MERGES_OF_ONE_EPOCH
+    positions = find_objective(params.objective.name).positions_per_merge
+    return _MAX_MERGES if positions is None else min(_MAX_MERGES_OF_LONG_TEXT, max(_MAX_MERGES, length // positions))
 
 
 def max_steps(params: Params, length: int, n_words: int) -> int:
