@@ -197,7 +197,7 @@ class Benchmark(NamedTuple):
         command = shlex.join(["python", "-m", name.removesuffix(".__main__"), *sys.argv[1:]])
         return Record(
             what=self.about.partition("\n")[0],
-            command=re.sub(r" --(record|cache)[ =]\S+", "", command),  # the path of a cache is of this machine
+            command=re.sub(r" --(record|cache|rows)[ =]\S+", "", command),  # paths are of this machine
             commit=commit,
             date=today(),
             machine=machine._asdict(),

@@ -51,7 +51,7 @@ def forecast(one: float, two: float, words: int, params: Params, n: int) -> floa
     words
         Words of the vocabulary.
     """
-    step = words * Columns.of(params).gather_every
+    step = words * Columns.of(params).columns_per_step
     besides = max(0.0, step / two - step / one / 2)
     received = len(TABLES) * words * params.vector_size * np.dtype(np.float32).itemsize * (1 - 1 / n)
     return step / one / (step / one / n + besides + received / LINK)

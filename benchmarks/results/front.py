@@ -170,6 +170,8 @@ def replica_quality() -> str:
         (table,) = record.tables
         for row in table["rows"]:
             *text, variant = row.removesuffix(", sequential").rsplit(", ", 1)
+            if variant not in ("1 replica", *columns):
+                continue  # with other numbers of merges
             cells = rows.setdefault(f"{text[0]} ({counted(len(record.seeds), 'seed')})", {})
             one = [record.number("Replicas", f"{text[0]}, 1 replica", name) for name in _SETS]
             these = [record.number("Replicas", row, name) for name in _SETS]

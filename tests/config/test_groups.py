@@ -102,7 +102,13 @@ NAMES = {
     ),
     "no_monitor": ({"monitor": None, "patience": 2}, "4e3815102283", "2fec7c22b528", "f7577fcb1658"),
     "columns": (
-        {"objective": "context_matrix", "strategy": "columns", "context_size": 32, "base_model": "v0002"},
+        {
+            "objective": "context_matrix",
+            "strategy": "columns",
+            "context_size": 32,
+            "gather_every": 16,
+            "base_model": "v0002",
+        },
         "5e93f94aaae6",
         "2fec7c22b528",
         "cd8ff14156c1",

@@ -29,7 +29,7 @@ NAMES = {
     ),
     "columns": (
         {"objective": "context_matrix", "ns_exponent": 0.75, "strategy": "columns", "context_size": 32, "window": 3,
-         "seed": 7},
+         "seed": 7, "gather_every": 16},
         "7e34b6e42c9f", "2fec7c22b528f070ad0d", "46ac7e06be25509d5d7e",
     ),
     "phrases": (
@@ -73,6 +73,13 @@ def test_another_default_than_in_the_first_release__renames_only_runs_that_it_ch
     names = [run_identity(TEXT, WORDS, settled_params(params)) for params in runs]
     assert names[0] == names[1]
     assert len(set(names)) == 3
+
+
+def test_gather_every__has_its_first_default_in_names_of_other_strategies():
+    assert identity_fields(Params(strategy="averaging"))["gather_every"] == 16
+    columns = Params(objective="context_matrix", strategy="columns")
+    assert identity_fields(columns)["gather_every"] is None
+    assert identity_fields(columns.replace(gather_every=16))["gather_every"] == 16
 
 
 def test_passes_per_epoch__has_its_first_default_in_names_of_other_strategies():

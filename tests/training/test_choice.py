@@ -13,6 +13,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.stages import Store
+from daskw2v.training.averaging.work import advice
 from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.preparation import choice
 from daskw2v.training.preparation.before_reading import parse_rate
@@ -135,6 +136,12 @@ def test_choose__takes_as_many_replicas_as_keep_quality_and_pay(objective, n):
     assert max(way.params.flat()["n_replicas"] for way in tried) == OBJECTIVES[objective].max_replicas
     best, _ = choose(tried, workers_like(n=64))
     assert best.params.flat()["n_replicas"] == n
+
+
+def test_advice__is_given_on_more_replicas_than_were_measured():
+    (message,) = advice(Params(objective="cbow_hs", n_replicas=2))
+    assert message.startswith("n_replicas=2 may lose quality: 1 at most of cbow_hs")
+    assert not list(advice(Params(objective="sgns", n_replicas=64)))
 
 
 def test_forecast__of_an_objective_is_that_of_its_kernels():

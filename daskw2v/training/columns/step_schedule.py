@@ -76,7 +76,7 @@ class ColumnRounds:
         """Yield all steps of a run."""
         params, number = self._params, 0
         for epoch in range(params.epochs):
-            for first, last in cut_range(0, self._size, Columns.of(params).gather_every):
+            for first, last in cut_range(0, self._size, Columns.of(params).columns_per_step):
                 share = (epoch * self._size + first) / self.total
                 yield ColumnStep(number, epoch, first, last, alpha_at(params, share))
                 number += 1
