@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from daskw2v.config.choice import TrainingChoice
 from daskw2v.config.settings import FLAG, integer, setting
 
-_GATHER_EVERY = 64  # as good as 16, and faster, also on one worker; 128 lose analogies (benchmarks.context_matrix)
+_GATHER_EVERY = 64  # as good as 16, and faster, also on one worker; 256 lose analogies (benchmarks.context_matrix)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ class ColumnsWork(Work):
         workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.has_network
         n, parts = workers.n, workers.n * workers.devices
         arrays = 1 + MOMENTS[settle_params(self.params).optimizer or ""]  # rows, and their moments
-        size, gathered = SampledContexts.of(self.params).context_size, Columns.of(self.params).columns_per_step
+        size = SampledContexts.of(self.params).context_size
+        gathered = min(size, Columns.of(self.params).columns_per_step)
         width = min(COLUMNS, size)
         panel = INT * width * n_words / n
         # One task of a single part trains both tables; others train one table while the other one is fixed
