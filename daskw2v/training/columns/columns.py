@@ -176,7 +176,7 @@ class ColumnsModel:
             trained.append(submit(parts.train_part, *job, keep_losses=keep_losses, key=key, retries=2, **options))
         for table in tables:
             self.moments[table] = self.rows[table] = [*trained]
-            if self.cluster.context.moments:  # they stay where they are; a result without them is sent as it is
+            if self.cluster.context.moments:  # which no other worker needs; a result without moments is sent as it is
                 self.rows[table] = [
                     submit(parts.take_rows, future, table, key=f"take-{table}-{future.key}", priority=1)
                     for future in trained
