@@ -19,9 +19,9 @@ same tables made small.
         network (figure 20): words by the network of characters, by the matrix and by W2V-Vanilla: [--network-parts 1]
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
 
-All of it takes two hours: some 15 minutes for size, an hour for contexts, 20 for quality, 15 for speed, 12 for
-subwords, and 5 for network, more with more text; with --vector-size 100 and --parts 3 a tenth of that. What
---cache holds is not trained again, but times are always taken anew.
+All of it takes some three hours: 40 minutes for batches (an estimate), 15 for size, an hour for contexts, 20 for
+quality, 10 for losses, 15 for speed, 12 for subwords, and 5 for network, more with more text; with --vector-size 100
+and --parts 3 a tenth of that. What --cache holds is not trained again, but times are always taken anew.
 """
 
 import argparse
