@@ -78,7 +78,7 @@ class Replicas:
         self._train, self._prepared = find_trainer(objective, "cpu"), get_prepared(run)
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
         self._mark = objective.reached
-        tables, n_replicas = objective.tables(run.params, run.vocabulary.size), Averaging.of(run.params).n_replicas
+        tables, n_replicas = objective.tables(run.params, run.vocabulary.size), Averaging.of(run.params).replicas
         self.model = {table: self._first(table, rows) for table, rows in tables.items()}
         self._trained = {table: rows.copy() for table, rows in self.model.items()} if n_replicas > 1 else self.model
         self._marks = {table: np.zeros(rows, np.bool_) for table, rows in tables.items()}

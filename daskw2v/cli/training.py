@@ -280,7 +280,7 @@ def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     known, compiling, loss = facts["known_tokens"], facts["compiling_seconds"], facts["loss"]
     yield "model", str(facts["url"])
     if choice := facts["choice"]:
-        yield "strategy", f"{choice['strategy']}, chosen by auto: {choice['why']}"
+        yield "strategy", f"{choice['strategy']}, chosen: {choice['why']}"
     yield "text", f"{facts['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
     if facts["phrases"]:
         yield "phrases", ", then ".join(f"{number:,}" for number in facts["phrases"])

@@ -69,6 +69,10 @@ class Choice(_Part):
     name: ClassVar[str]
     is_open: ClassVar[bool] = False
 
+    def open_settings(self) -> tuple[str, ...]:
+        """Return the names of the settings that are chosen once the text is known, as they are not given."""
+        return tuple(f.name for f, value in self.items() if value is None and f.metadata["plain"] is not None)
+
     @classmethod
     def of(cls, settings: "WithChoices") -> Self:
         """Return the choice of this class, or of a derived class, that settings hold.

@@ -16,7 +16,7 @@ from typing import Any
 
 from daskw2v.config.choice import is_axis, known_fields
 from daskw2v.config.params import REMOVED, Params
-from daskw2v.config.settings import STAGE_NAMES, StageName, get_default
+from daskw2v.config.settings import STAGE_NAMES, StageName, get_default, is_changed
 
 # Never changed: digests have these fields in this order
 FIRST_RELEASE = (
@@ -64,7 +64,7 @@ def changed_fields(params: Params) -> set[str]:
 
     The choices themselves are left out.
     """
-    return {f.name for f, value in params.items() if not is_axis(f) and value != get_default(f)}
+    return {f.name for f, value in params.items() if not is_axis(f) and is_changed(f, value)}
 
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:

@@ -16,6 +16,7 @@ from daskw2v.config.settings import (
     StageName,
     get_default,
     integer,
+    is_changed,
     number,
     one_of,
     setting,
@@ -192,7 +193,7 @@ class Params(WithChoices, TextParams):
                 raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
         # Earlier releases wrote all fields, also fields that their choices did not read, with their defaults
         read = cls(**{f.name: values[f.name] for f in fields(cls) if is_axis(f) and f.name in values}).flat()
-        unread = {n for n, f in known.items() if n not in read and values.get(n, get_default(f)) == get_default(f)}
+        unread = {n for n, f in known.items() if n not in read and not is_changed(f, values.get(n, get_default(f)))}
         return cls(**{name: value for name, value in values.items() if name in known and name not in unread})
 
 

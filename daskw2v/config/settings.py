@@ -245,6 +245,7 @@ def setting(
     heading: str = "",
     first: Any = None,
     first_ended_for: tuple[str, ...] = (),
+    plain: Any = None,
     in_file_list: bool = False,
     key: bool = False,
     flat: str = "",
@@ -270,6 +271,9 @@ def setting(
     first_ended_for
         Objectives and strategies for which another default replaced `first`; and names of fields, for which it did so
         where they do not have their default.
+    plain
+        For a field that is chosen once the text is known, where it is None: the value that it has when nothing chooses,
+        which was also the default in the first release.
     in_file_list
         Whether the list of files that are read depends on the field, so that names of results do not include the value.
     key
@@ -287,7 +291,8 @@ def setting(
         "heading": heading,
         "key": key,
         "flat": flat,
-        "first": first,
+        "first": plain if first is None else first,
+        "plain": plain,
         "in_file_list": in_file_list,
         "first_ended_for": first_ended_for,
     }
@@ -304,6 +309,12 @@ def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
 def get_default(f: "Field[Any]") -> Any:
     """Return the default value of a field; a mapping is a new object in each call."""
     return f.default if f.default_factory is MISSING else f.default_factory()
+
+
+def is_changed(f: "Field[Any]", value: Any) -> bool:
+    """Return whether a field's value differs from its default, and from `plain` where it has one."""
+    plain = f.metadata["plain"]
+    return bool(value != get_default(f) and (plain is None or value != plain))
 
 
 def _format_field(f: "Field[Any]", value: Any) -> str:

@@ -56,7 +56,7 @@ def make_linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
 
 def count_trees(params: Params, n_words: int) -> int:
     """Return the number of Huffman trees that the n_words words of a partition are split into."""
-    return max(1, min(-(-MIN_TREES // Partitioned.of(params).n_partitions), n_words // _MIN_WORDS))
+    return max(1, min(-(-MIN_TREES // Partitioned.of(params).partitions), n_words // _MIN_WORDS))
 
 
 def word_path(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:

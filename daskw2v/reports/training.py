@@ -90,7 +90,7 @@ def list_facts(vectors: Vectors) -> Iterator[Fact]:
         strategy, rounds = STRATEGIES.known(name), len(metrics.get("history", ()))
         yield Fact("strategy", name, ", ".join(strategy.describe_run(params, rounds)) if strategy else "")
     if choice := automatic_choice(vectors.metadata):
-        yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
+        yield Fact("chosen", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
         threads = resources.get("threads")
         note = "" if threads is None else f"{counted(threads, 'thread')} a task"

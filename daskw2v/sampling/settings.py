@@ -53,8 +53,13 @@ class Partitioned(TrainingChoice):
 
     axis = "strategy"
 
-    n_partitions: int = setting(
-        8, "partitions of each table; as many tasks train in parallel", integer(1, 65536), stage="train"
+    n_partitions: int | None = setting(
+        None,
+        "partitions of each table; as many tasks train in parallel; when not given, as many as are forecast to be "
+        "fastest",
+        integer(1, 65536),
+        stage="train",
+        plain=8,
     )
     negative_rule: str = setting(
         "tns",
@@ -63,3 +68,8 @@ class Partitioned(TrainingChoice):
         one_of("tns", "sns", "bns"),
         stage="train",
     )
+
+    @property
+    def partitions(self) -> int:
+        """`n_partitions`, or 8 where it is not chosen yet."""
+        return self.n_partitions or 8

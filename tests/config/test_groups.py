@@ -173,7 +173,8 @@ ALIKE = [
 
 @pytest.mark.parametrize(("options", "run", "corpus", "fields"), NAMES.values(), ids=NAMES)
 def test_results__have_the_names_of_flat_settings(options, run, corpus, fields):
-    params = settled_params(Params(**{"strategy": "averaging", **options}))
+    plain = {} if "strategy" in options else {"strategy": "averaging", "n_replicas": 1}
+    params = settled_params(Params(**{**plain, **options}))
     assert run_identity(TEXT, WORDS, params) == run
     assert corpus_identity(SOURCES, params).startswith(corpus)
     told = json.dumps([identity_fields(params), params.as_dict()], sort_keys=True)

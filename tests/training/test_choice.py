@@ -23,7 +23,7 @@ from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke
 
 GB = 1 << 30
-AUTO, PLAIN = Params(), Params(strategy="averaging")
+AUTO, PLAIN = Params(), Params(strategy="averaging", n_replicas=1)
 SMALL = Params(vector_size=4, min_count=1, epochs=1, sample=0, window=2)
 SMALL_TEXT = Text(
     words=10**6,
@@ -65,7 +65,7 @@ def test_choose__keeps_one_replica_where_there_is_one_worker():
 @pytest.mark.parametrize("objective", ["sgns", "sg_hs"])
 def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
     best, why = chosen(SMALL_TEXT, workers_like(n=1, threads=2), AUTO.replace(objective=objective))
-    assert best.params == Params(objective=objective, strategy="rotation")
+    assert best.params == Params(objective=objective, n_partitions=8)
     assert "2 threads" in why
 
 
@@ -120,13 +120,55 @@ def test_choose__leaves_options_unchanged():
     """Settings of a strategy choose it."""
     assert AUTO.replace(n_replicas=3) == PLAIN.replace(n_replicas=3)
     assert AUTO.replace(n_partitions=24) == Params(strategy="rotation", n_partitions=24)
-    assert AUTO.replace(n_partitions=8) == Params(strategy="rotation")
+    assert AUTO.replace(n_partitions=8) == Params(strategy="rotation", n_partitions=8)
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
     best, why = chosen(LONG_TEXT, workers_like(), AUTO.replace(negative_sharing="pair"))
     assert best.params == PLAIN.replace(negative_sharing="pair")
     assert "no forecast" in why
+
+
+@pytest.mark.parametrize(
+    ("params", "chosen_settings"),
+    [
+        (Params(strategy="averaging"), {"n_replicas": 8}),
+        (Params(strategy="averaging", merge="mean"), {"n_replicas": 8}),
+        (Params(negative_rule="sns"), {"n_partitions": 64, "n_groups": 8}),
+    ],
+    ids=["replicas", "and_a_rule", "partitions"],
+)
+def test_choose__decides_what_a_named_strategy_leaves_open(params, chosen_settings):
+    """As "auto" would, but of this strategy alone, and with the settings that are given."""
+    where = workers_like(n=8, threads=16)
+    assert choice.is_open(params)
+    tried = list_candidates(params, Resources(), LONG_TEXT, where)
+    assert len({way.params for way in tried}) == len(tried) > 3
+    best, why = choose(tried, where)
+    changed = {name: value for name, value in best.params.flat().items() if value != params.flat()[name]}
+    assert changed == chosen_settings
+    assert "of training forecast" in why
+
+
+def test_choose__has_nothing_to_decide_where_all_is_given():
+    for params in (PLAIN, Params(n_partitions=24), Params(objective="context_matrix", strategy="columns")):
+        assert not choice.is_open(params)
+        assert [way.params for way in list_candidates(params, Resources(), LONG_TEXT, workers_like(n=8))] == [params]
+
+
+def test_choose__gives_few_words_the_plain_number_of_partitions():
+    few = replace(SMALL_TEXT, vocabulary=3000)
+    (way,) = list_candidates(Params(strategy="rotation"), Resources(), few, workers_like())
+    assert way.params == Params(strategy="rotation", n_partitions=8)
+
+
+def test_choose__gives_each_worker_a_group_of_partitions_where_that_is_faster():
+    where = workers_like(n=8, threads=16)
+    best, _ = chosen(MANY_WORDS, where)
+    settings = best.params.strategy.flat()
+    assert (settings["n_groups"], settings["n_partitions"] % 8) == (8, 0)
+    by_default = make_candidate(best.params.replace(n_groups=None), Resources(), MANY_WORDS, where)
+    assert best.seconds < 0.8 * by_default.seconds
 
 
 @pytest.mark.parametrize(("objective", "n"), [("cbow_ns", 8), ("cbow_hs", 1)])
@@ -203,6 +245,26 @@ def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch)
     (Store(str(tmp_path)) / "models" / versions.all()[0].name).remove()
     anew = train(text, **options)  # nothing of the first run is left
     assert anew.metadata["params"]["strategy"] == "averaging"
+
+
+def test_train__finds_the_run_of_a_release_that_chose_no_settings(client, text, tmp_path, monkeypatch):
+    """Then a named strategy had its plain settings, under the name that the run has today."""
+    options = {"work": tmp_path, "client": client, "listener": None}
+    before = train(text, params=SMALL.replace(n_partitions=8), **options)
+    monkeypatch.setattr(choice, "list_candidates", lambda *_: pytest.fail("there is a choice"))
+    again = train(text, params=SMALL.replace(strategy="rotation"), **options)
+    assert again.url == before.url
+    assert again.metadata["params"]["n_partitions"] == 8
+
+
+def test_recorded_choice__is_of_what_params_leave_open():
+    record = {"strategy": "rotation", "n_partitions": 64, "n_groups": 4}
+    chosen = Params(strategy="rotation", n_partitions=64, n_groups=4)
+    for params in (AUTO, Params(strategy="rotation")):
+        assert choice.with_recorded_choice(record, params) == chosen
+    for params in (PLAIN, Params(strategy="averaging"), Params(n_partitions=8)):
+        assert choice.with_recorded_choice(record, params) == params
+    assert choice.with_recorded_choice({"strategy": "averaging"}, AUTO) == PLAIN
 
 
 def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch):
@@ -307,6 +369,7 @@ def test_choose__is_near_the_fastest_of_all_numbers_of_partitions_and_replicas(m
     settings = [
         *({"strategy": "averaging", "n_replicas": n} for n in (1, 3, 8, 24, 64) if n <= machines),
         *({"strategy": "rotation", "n_partitions": 2**i} for i in range(3, 10)),
+        *({"strategy": "rotation", "n_partitions": 2**i, "n_groups": machines} for i in range(8, 12)),
     ]
     for words in (2 * 10**6, 10**9, 10**12):
         text = replace(MANY_WORDS, words=words, subsampled=words // 2, vocabulary=10**6)

@@ -40,7 +40,7 @@ def test_planned_run__is_the_run_of_the_same_arguments(text, tmp_path, client, s
     assert before.params.alpha is not None
     planned = train(before, work=tmp_path / "planned", client=client, listener=None)
     assert planned.metadata["plan"]["why"] == before.why
-    assert (before.why is None) == ("strategy" in settings)
+    assert (before.why is None) == ("n_replicas" in settings)
     named = {**settings, "strategy": before.params.strategy}
     plain = train(text, work=tmp_path / "plain", client=client, listener=None, **SMALL, **named)
     assert planned.url.rpartition("/")[2] == plain.url.rpartition("/")[2]
@@ -84,7 +84,7 @@ def test_version_and_callbacks__have_the_plan(text, tmp_path, client):
     facts = first.metadata["plan"]
     assert all(planned == facts for log in logs for planned in log.plans)
     assert all(log.plans for log in logs)
-    assert (facts["strategy"], facts["n_replicas"], facts["why"]) == ("averaging", 1, None)
+    assert (facts["strategy"], facts["n_replicas"], facts["why"]) == ("averaging", 1, "there is one worker")
     assert facts["memory"] > 100e6
     assert 0 < facts["seconds"] < 10
 

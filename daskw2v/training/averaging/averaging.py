@@ -91,7 +91,7 @@ class AveragingRun:
         """
         params, key = self._run.params, f"{self._session}-{number}"
         tables = count_table_rows(self._run)
-        cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
+        cuts = self._level_ends if Averaging.of(params).replicas > 1 else ()
         blocks, self._final, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
@@ -356,7 +356,7 @@ def _start(
 def _check(params: Params) -> None:
     """Raise a ParameterError if a merge rule needs `Objective.touched`, which the objective lacks."""
     rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective.name)
-    if Averaging.of(params).n_replicas > 1 and rule.fade is not None and objective.touched is None:
+    if Averaging.of(params).replicas > 1 and rule.fade is not None and objective.touched is None:
         raise ParameterError(
             f"merge={rule.name!r} needs to know how often {objective.name} touches each row (Objective.touched).",
             "Give merge='mean', or one replica.",

@@ -356,7 +356,7 @@ class BlockTraining(NamedTuple):
             return Training()
         touched = touches_per_window(self.run)[self.block.table][self.block.start : self.block.stop]
         rates = (self.rate * kept_share(self.run) * touched).astype(np.float32)
-        return Training(curvatures[self.block.table], rates, Averaging.of(self.run.params).n_replicas)
+        return Training(curvatures[self.block.table], rates, Averaging.of(self.run.params).replicas)
 
 
 def submit_merge(

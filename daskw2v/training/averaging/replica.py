@@ -92,7 +92,7 @@ class Replica:
         objective, touched = find_objective(run.params.objective.name), partial(touches_per_window, run)
         work = objective, run.params, get_prepared(run), touched, tables, threads, frozen_rows(run), load_features(run)
         self._trainer = find_device(run.device).replica_trainer(*work)
-        self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
+        self._common = dict(rows) if Averaging.of(run.params).replicas > 1 else {}
         self.n_trained, self.finite = 0, True
 
     def replace_rows(self, rows: Mapping[int, Float32Array]) -> None:

@@ -88,7 +88,7 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     step
         Minimum positions of a step, where there is one replica, unless a round has fewer.
     """
-    settings, n = Averaging.of(params), Averaging.of(params).n_replicas
+    settings, n = Averaging.of(params), Averaging.of(params).replicas
     rounds = settings.rounds_per_epoch
     if n == 1:
         rounds = rounds or max(1, -(-length // _MAX_ROUND_OF_ONE))
@@ -187,7 +187,7 @@ class AveragingRounds:
         sizes = round_sizes(params, length, n_words, step)
         self._params, self._max_level = params, len(level_ends(params, n_words)) - 1
         self._total = params.epochs * length
-        if Averaging.of(params).n_replicas == 1:
+        if Averaging.of(params).replicas == 1:
             n = min(self._total, params.epochs * sizes.rounds)
             rounds = (even_part(0, self._total, i, n) for i in range(n))
             self._cuts = [_even_cuts(start, stop, sizes.steps) for start, stop in rounds]
@@ -218,7 +218,7 @@ class AveragingRounds:
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
         """Return the step of this number, counted from 1, of a round of `n_steps`, which trains start..stop-1."""
-        replicas = Averaging.of(self._params).n_replicas
+        replicas = Averaging.of(self._params).replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *even_part(start, stop, i, replicas), *rates) for i in range(replicas))
         level = None if number == n_steps else min(self._max_level, _level_after(number))
@@ -237,7 +237,7 @@ def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[lis
     """
     settings, total = Averaging.of(params), params.epochs * length
     rounds_per_epoch = settings.rounds_per_epoch
-    parts = params.epochs * (rounds_per_epoch or -(-length // (settings.n_replicas * _MAX_ROUND)))
+    parts = params.epochs * (rounds_per_epoch or -(-length // (settings.replicas * _MAX_ROUND)))
     ends = {even_part(0, total, i, parts)[1] for i in range(parts)} - {0}  # a part of a short text may be empty
     at_ends_alone = rounds_per_epoch is not None and sizes.steps == 1  # rows are merged at the ends of rounds alone
     n = 0 if at_ends_alone else params.epochs * sizes.rounds * sizes.steps

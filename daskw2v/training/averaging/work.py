@@ -29,7 +29,7 @@ class AveragingWork(Work):
 
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
-        self.n_replicas = Averaging.of(params).n_replicas
+        self.n_replicas = Averaging.of(params).replicas
         self.threads = task_threads([workers.threads] * workers.n, params, resources)
         self.notes = (*advice(params),)
 
@@ -117,7 +117,7 @@ class AveragingWork(Work):
 
 def advice(params: Params) -> Iterator[str]:
     """Yield advice to the user before a run: it has more replicas than were measured to keep quality."""
-    objective, n = find_objective(params.objective.name), Averaging.of(params).n_replicas
+    objective, n = find_objective(params.objective.name), Averaging.of(params).replicas
     if n > objective.max_replicas:
         most = objective.max_replicas
         yield f"n_replicas={n} may lose quality: {most} at most of {objective.name} were measured to keep it"
@@ -127,7 +127,7 @@ def task_threads(threads: Sequence[int], params: Params, resources: Resources) -
     """Return the number of threads of a training task, which stays on one worker, from the threads of each worker."""
     largest = max(threads, default=1)
     max_threads = min(resources.threads or largest, largest)
-    return max(1, min(max_threads, sum(threads) // Averaging.of(params).n_replicas))
+    return max(1, min(max_threads, sum(threads) // Averaging.of(params).replicas))
 
 
 def pulled_share(load: Load, words: float, block_rows: int) -> float:

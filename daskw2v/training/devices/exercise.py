@@ -63,5 +63,5 @@ def exercise_partitions(params: Params) -> None:
 def exercise_distribution(params: Params) -> None:
     """Compile the kernels that distribute pairs, of a run with these Params: distribute one sentence's to buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
-    partitions = Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions))
+    partitions = Partitions(_WORDS, min(_WORDS, Partitioned.of(params).partitions))
     distribute_pairs(_SENTENCE, 0, _TOKENS, windows, partitions)

@@ -316,7 +316,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     def _max_text_bytes(self) -> float:
         """Return the bytes that text may keep: half of the free memory that other replicas and rounds do not need."""
-        tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // count_declared_gpus()) - 1)
+        tables = self.nbytes * (2 * -(-Replicated.of(self._params).replicas // count_declared_gpus()) - 1)
         return max(0.0, _free_bytes(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:

@@ -12,7 +12,18 @@ class Replicated(TrainingChoice):
 
     axis = "strategy"
 
-    n_replicas: int = setting(1, "replicas of the model that train in parallel", integer(1, 65536), stage="train")
+    n_replicas: int | None = setting(
+        None,
+        "replicas of the model that train in parallel; when not given, as many as are forecast to be fastest",
+        integer(1, 65536),
+        stage="train",
+        plain=1,
+    )
+
+    @property
+    def replicas(self) -> int:
+        """`n_replicas`, or 1 where it is not chosen yet."""
+        return self.n_replicas or 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
-"""Strategy "auto": the strategy with the fastest forecast of all that fit into memory (`choose`), chosen once per run.
+"""The choice of what Params leave open: a strategy, if it is "auto", and its numbers of replicas or of partitions.
 
-The choice depends on Params, text and workers. It is stored in the work directory under the name that the run would
-have with "auto" as its strategy, and holds for as long as the run's version or its folder exists: the same call, on any
-cluster, continues with it or finds its model. A run is named by the chosen strategy.
+The fastest by forecast of all that fit into memory is chosen (`choose`), once per run. The choice depends on Params,
+text and workers. It is stored in the work directory under the name that the run would have without it, and holds for as
+long as the run's version or its folder exists: the same call, on any cluster, continues with it or finds its model. A
+run is named by what was chosen.
 """
 
 import math
@@ -17,7 +18,7 @@ from distributed.comm import get_address_host
 from daskw2v.cluster.workers import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import get_default
+from daskw2v.config.settings import is_changed
 from daskw2v.models.versions.finished import parse_run_id
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
@@ -34,7 +35,7 @@ NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
 LAYOUT = Layout("choices/<choice>")
 _GAIN = 0.8  # share of the plainest run's seconds: forecasts are not exact, and fewer parts are simpler
 _WORTH = 60  # seconds that another setting saves, for a hint
-_CHOSEN = ("n_replicas", "n_partitions")  # settings of strategies that "auto" chooses
+_CHOSEN = ("n_replicas", "n_partitions", "n_groups")  # settings of strategies that are chosen
 
 
 class Candidate(NamedTuple):
@@ -60,14 +61,32 @@ class Candidate(NamedTuple):
         return _describe(_chosen_settings(self.params))
 
 
+def is_open(params: Params) -> bool:
+    """Return whether Params leave the strategy open, or a setting of it that is chosen once the text is known."""
+    return params.strategy.is_open or bool(params.strategy.open_settings())
+
+
 def list_candidates(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
-    """Return the candidates that "auto" chooses from, strategy by strategy, the plainest of each first."""
-    largest = max(kinds, key=lambda kind: kind.threads)
-    return [
-        make_candidate(named.replace(**values), resources, text, kinds)
-        for named in with_usable_strategies(params, resources)
-        for values in find_strategy(named.strategy.name).tried(named, text.vocabulary, largest)
-    ]
+    """Return the ways to train that Params leave open, strategy by strategy, the plainest of each first."""
+    if params.strategy.is_open:
+        named = with_usable_strategies(params, resources)
+        ways = [way for each in named for way in _settings_to_compare(each, text, kinds)]
+    else:
+        ways = [*_settings_to_compare(params, text, kinds)] if is_open(params) else []
+    ways = ways or [_with_plain_settings(params)]
+    return [make_candidate(way, resources, text, kinds) for way in ways]
+
+
+def _settings_to_compare(params: Params, text: Text, kinds: Sequence[Workers]) -> Iterator[Params]:
+    """Yield Params that name a strategy with each of its settings to compare."""
+    strategy, largest = find_strategy(params.strategy.name), max(kinds, key=lambda kind: kind.threads)
+    yield from (params.replace(**values) for values in strategy.tried(params, text.vocabulary, largest))
+
+
+def _with_plain_settings(params: Params) -> Params:
+    """Return Params with the plain value of each setting of their strategy that is left open."""
+    plain = {f.name: f.metadata["plain"] for f, value in params.strategy.items() if value is None}
+    return params.replace(**{name: value for name, value in plain.items() if value is not None})
 
 
 def make_candidate(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Candidate:
@@ -85,7 +104,7 @@ def slowest_kind(kinds: Sequence[Workers]) -> Workers:
 
 
 def choose(ways: list[Candidate], kinds: Sequence[Workers]) -> tuple[Candidate, str]:
-    """Return the candidate that "auto" chooses, and the reason as text.
+    """Return the candidate that is chosen, and the reason as text.
 
     The first candidate is chosen if it fits into memory and has no forecast or no other saves a fifth of its time; else
     the fastest that fits. Where none fits, the last one is chosen, which has most parts: the check of memory then
@@ -122,22 +141,21 @@ def _best_by_strategy(ways: list[Candidate]) -> Iterator[Candidate]:
 
 
 def find_faster(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
-    """Return the candidate of Params that name a strategy, and a faster one of the strategy, if that is worth a change.
+    """Return the candidate of Params that leave nothing open, and a faster one of their strategy, if worth a change.
 
     It fits into memory, takes half the seconds at most, and a minute less.
     """
-    named, largest = make_candidate(params, resources, text, kinds), max(kinds, key=lambda kind: kind.threads)
+    named = make_candidate(params, resources, text, kinds)
     if named.forecast is None or named.seconds < _WORTH:
         return [named]
-    settings = find_strategy(params.strategy.name).tried(params, text.vocabulary, largest)
-    others = (make_candidate(params.replace(**values), resources, text, kinds) for values in settings)
+    others = (make_candidate(way, resources, text, kinds) for way in _settings_to_compare(params, text, kinds))
     best = min((way for way in others if way.fits), key=lambda way: way.seconds, default=named)
     is_faster = best.seconds < min(named.seconds / 2, named.seconds - _WORTH)
     return [named, best] if is_faster else [named]
 
 
 def tell_faster(run: PlannedRun, client: Client, listener: Listener) -> None:
-    """Tell the listener of a much faster setting of the run's strategy, if its Params name one (`find_faster`)."""
+    """Tell the listener of a much faster setting than those that the run's Params give (`find_faster`)."""
     named, *faster = find_faster(run.params, run.resources, run.sizes, find_machines(client, run.resources))
     for way in faster:
         message = f"{named.description} of training forecast; {way.description} instead"
@@ -145,7 +163,7 @@ def tell_faster(run: PlannedRun, client: Client, listener: Listener) -> None:
 
 
 def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> PlannedRun:
-    """Choose the strategy of a run whose Params leave it open, and record the choice; return the run with both."""
+    """Choose what the Params of a run leave open, and record the choice; return the run with both."""
     kinds, text = find_machines(client, run.resources), known_text(run.corpus, run.vocabulary, run.params)
     best, why = choose(list_candidates(run.params, run.resources, text, kinds), kinds)
     size = {"workers": kinds[0].n, "threads": slowest_kind(kinds).threads}
@@ -156,15 +174,18 @@ def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> Plan
 
 
 def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
-    """Return a run with its strategy, which its Params name or which was chosen before; None if it is to be chosen.
+    """Return a run of which nothing is open, or was chosen before; None if it is to be chosen.
 
-    An earlier choice, which is sent to the listener, counts only while a version or the folder of its run exists.
+    An earlier choice, which is sent to the listener, counts only while a version or the folder of its run exists. A
+    strategy that is named has its plain settings where there is no choice, but files of a run with these: releases
+    before the choice of settings had no others.
     """
-    if not run.params.strategy.is_open:
+    if not is_open(run.params):
         return run
     record = _record_folder(run).read_manifest()
     if record is None:
-        return None
+        plain = replace(run, params=_with_plain_settings(run.params))
+        return plain if not is_open(plain.params) and _has_files(run.store, plain.name) else None
     chosen = replace(run, params=with_recorded_choice(record, run.params), choice=record)
     if not _has_files(run.store, chosen.name):
         return None
@@ -173,16 +194,20 @@ def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
 
 
 def _record_folder(run: PlannedRun) -> Store:
-    """Return the folder with the recorded choice of a run whose strategy is "auto"."""
+    """Return the folder with the recorded choice of a run whose Params leave something open."""
     return run.store / LAYOUT.folder / run.name
 
 
 def with_recorded_choice(record: Mapping[str, Any], params: Params) -> Params:
-    """Return Params with the strategy and settings of a recorded choice, if theirs is "auto"; unchanged otherwise."""
-    if not params.strategy.is_open:
+    """Return Params with the strategy and settings of a recorded choice where they leave these open.
+
+    They are unchanged if nothing is open, or if they name another strategy.
+    """
+    if not is_open(params) or not (params.strategy.is_open or params.strategy.name == record["strategy"]):
         return params
     chosen = params.replace(strategy=record["strategy"])
-    return chosen.replace(**{name: record[name] for name in _CHOSEN if name in record and name in chosen.flat()})
+    chosen = chosen.replace(**{name: record[name] for name in _CHOSEN if name in record and name in chosen.flat()})
+    return _with_plain_settings(chosen)
 
 
 def find_machines(client: Client, resources: Resources) -> list[Workers]:
@@ -196,8 +221,8 @@ def find_machines(client: Client, resources: Resources) -> list[Workers]:
 
 
 def _chosen_settings(params: Params) -> dict[str, Any]:
-    """Return the strategy's name, and its settings that "auto" chooses where they differ from the default."""
-    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and value != get_default(f)}
+    """Return the strategy's name, and its settings that are chosen where they differ from the plain ones."""
+    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and is_changed(f, value)}
     return {"strategy": params.strategy.name, **chosen}
 
 

@@ -15,7 +15,14 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, counted
 from daskw2v.training.estimates.memory import Estimate, estimate
 from daskw2v.training.estimates.seconds import TERMS
-from daskw2v.training.preparation.choice import Candidate, choose, find_machines, list_candidates, make_candidate
+from daskw2v.training.preparation.choice import (
+    Candidate,
+    choose,
+    find_machines,
+    is_open,
+    list_candidates,
+    make_candidate,
+)
 from daskw2v.training.preparation.planned import PlannedRun
 from daskw2v.training.sizes import Text, Workers
 
@@ -94,7 +101,7 @@ class Plan:
     trainings
         Ways to train, among them the one of `params`, each with its forecast, if there is one, and whether it fits.
     why
-        Why "auto" chooses the strategy of `params`; None where the strategy was named.
+        Why the strategy of `params`, or its settings, are chosen; None where nothing was left open.
     machines
         Number of machines that train; None if it is not known, as for an existing cluster.
     run
@@ -240,7 +247,7 @@ def plan_memory(params: Params, resources: Resources, text: Text, kinds: Sequenc
 
 
 def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the facts, with "strategy" and "why", of a model's metadata if "auto" chose its strategy; else None."""
+    """Return the facts, with "strategy" and "why", of a model's metadata if any of them was chosen; else None."""
     plan = metadata.get("plan") or metadata.get("choice", {})  # earlier releases have "choice"
     return plan if plan.get("why") is not None else None
 
@@ -253,13 +260,13 @@ def alternatives(
     Returns
     -------
     trainings, chosen, why
-        The ways, the Params of the way that `train` takes, and why "auto" chooses it; None where Params name a
-        strategy, whose way is then the first.
+        The ways, the Params of the way that `train` takes, and why it is chosen; None where Params leave nothing open:
+        their way is then the first. The ways of a named strategy are before the others.
     """
-    if params.strategy.is_open:
-        ways = list_candidates(params, resources, text, kinds)
-        best, why = choose(ways, kinds)
-        return tuple(ways), best.params, why
-    automatic = list_candidates(params.replace(strategy="auto"), resources, text, kinds)
-    named = make_candidate(params, resources, text, kinds)
-    return (named, *(way for way in automatic if way.params != params)), params, None
+    ways = list_candidates(params, resources, text, kinds)
+    best, why = choose(ways, kinds) if is_open(params) else (ways[0], None)
+    if not params.strategy.is_open:
+        compared = {way.params for way in ways}
+        automatic = list_candidates(params.replace(strategy="auto"), resources, text, kinds)
+        ways += (way for way in automatic if way.params not in compared)
+    return tuple(ways), best.params, why

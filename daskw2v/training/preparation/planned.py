@@ -33,7 +33,7 @@ class PlannedRun:
     store
         The work directory.
     params
-        Settings that change the vectors; the strategy is named, or "auto" until `training.preparation.choice` names it.
+        Settings that change the vectors; what they leave open is chosen by `training.preparation.choice`.
     resources
         Settings that do not change the vectors.
     callbacks
@@ -41,7 +41,7 @@ class PlannedRun:
     new
         Ranges of positions that the base was not trained on, from which text is held out; None for all text.
     choice
-        The record of the choice of "auto", with its reason as "why"; None where the strategy was named.
+        The record of the choice, with its reason as "why"; None where Params leave nothing open.
     """
 
     corpus: Corpus

@@ -26,7 +26,7 @@ from daskw2v.sampling.skipgrams import Stretch
 from daskw2v.training.loop.strategy import alpha_at, even_part
 from daskw2v.training.rotation.settings import Rotation
 
-_MAX_GROUP = 4  # partitions of a group, where Params leave the number of groups open
+MAX_GROUP = 4  # partitions of a group, where Params leave the number of groups open
 # Passes of all epochs where Params leave them open: at least _MIN_PASSES, and more with few partitions, whose buckets
 # take long. One epoch has at most a third of them
 _MIN_PASSES, _PASSES_BY_PARTITIONS = 24, 768
@@ -36,14 +36,14 @@ TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes; 
 def passes_of_epoch(params: Params) -> int:
     """Return the number of passes in an epoch."""
     settings = Rotation.of(params)
-    passes = max(_MIN_PASSES, _PASSES_BY_PARTITIONS // settings.n_partitions)
+    passes = max(_MIN_PASSES, _PASSES_BY_PARTITIONS // settings.partitions)
     return settings.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
 
 
 def group_size(params: Params) -> int:
     """Return the number of partitions in a group."""
-    p, groups = Rotation.of(params).n_partitions, Rotation.of(params).n_groups
-    sizes = range(1, _MAX_GROUP + 1) if groups is None else [p // groups]
+    p, groups = Rotation.of(params).partitions, Rotation.of(params).n_groups
+    sizes = range(1, MAX_GROUP + 1) if groups is None else [p // groups]
     return max(size for size in sizes if p % size == 0)
 
 
@@ -118,7 +118,7 @@ class RotationPasses:
     @property
     def n_steps(self) -> int:
         """Number of steps of a pass, and of groups of partitions."""
-        return Rotation.of(self._params).n_partitions // self._group
+        return Rotation.of(self._params).partitions // self._group
 
     def __len__(self) -> int:
         """Return the number of passes."""
@@ -147,7 +147,7 @@ class RotationPasses:
         params, size, n_groups = self._params, self._group, self.n_steps
         key = stream(params.seed, Purpose.ORDER, number)
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
-        rounds = range(Rotation.of(params).n_partitions)
+        rounds = range(Rotation.of(params).partitions)
         for step, shift in enumerate(outer):
             step_rounds = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
@@ -165,7 +165,7 @@ class RotationPasses:
 
     def _alphas(self, number: int, r: int, n_slices: int) -> tuple[float, ...]:
         """Return the learning rate of each slice in round `r` of a pass: in each slice it falls from round to round."""
-        share = (r + 0.5) / Rotation.of(self._params).n_partitions
+        share = (r + 0.5) / Rotation.of(self._params).partitions
         return tuple(self.alpha(number, (k + share) / n_slices) for k in range(n_slices))
 
     def alpha(self, number: int, share: float) -> float:

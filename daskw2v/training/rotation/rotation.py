@@ -244,7 +244,7 @@ def _start(
 
     Raises a ParameterError if there are more partitions than words.
     """
-    params, n = run.params, Rotation.of(run.params).n_partitions
+    params, n = run.params, Rotation.of(run.params).partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), folder / "weights")
     await_worker(client)  # the memory is known when there are workers
@@ -285,7 +285,7 @@ def _remove_pairs(folder: Store, coming: Sequence[RotationPass]) -> None:
 
 def _lighter(params: Params) -> Mapping[str, Any]:
     """Return settings with twice as many partitions, of which each needs half the memory."""
-    return {"n_partitions": 2 * Rotation.of(params).n_partitions, "n_groups": None}
+    return {"n_partitions": 2 * Rotation.of(params).partitions, "n_groups": None}
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:

@@ -53,9 +53,9 @@ class Rotation(Partitioned):
         """Raise a ParameterError for groups of unequal size, and for settings that kernels of buckets do not read."""
         super().check(settings)
         rule, objective = self.negative_rule, settings.objective
-        if self.n_partitions % (self.n_groups or 1):
+        if self.partitions % (self.n_groups or 1):
             raise ParameterError(
-                f"n_groups={self.n_groups} does not divide n_partitions={self.n_partitions}.",
+                f"n_groups={self.n_groups} does not divide n_partitions={self.partitions}.",
                 "Give groups of equal size: n_partitions as a multiple of n_groups.",
             )
         if rule != "tns" and not isinstance(objective, NegativeSampling):

@@ -17,7 +17,13 @@ from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, slice_length, task_length
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
-from daskw2v.training.rotation.pass_schedule import fits_one_task, group_size, max_passes_of_threads, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import (
+    MAX_GROUP,
+    fits_one_task,
+    group_size,
+    max_passes_of_threads,
+    passes_of_epoch,
+)
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.sizes import Load, Text, Workers
 from daskw2v.types import Float64Array
@@ -57,8 +63,8 @@ class RotationWork(Work):
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
         settings, passes = Rotation.of(params), passes_of_epoch(params)
-        self.n_partitions, self.sent_dtype = settings.n_partitions, settings.sent_dtype
-        self.n_groups = settings.n_partitions // group_size(params)
+        self.n_partitions, self.sent_dtype = settings.partitions, settings.sent_dtype
+        self.n_groups = settings.partitions // group_size(params)
         self.passes, self.length = params.epochs * passes, text.words // passes  # of all epochs; positions of a pass
         self.pairs_of_pass = self._pair_bytes(text.subsampled / passes)  # bytes
         self.notes = () if self.fits.model else (OUT_OF_CORE,)
@@ -155,7 +161,7 @@ class RotationWork(Work):
         noise = 0
         if isinstance(params.objective, NegativeSampling):
             noise = _NOISE.get(settings.negative_rule, params.objective.negative)
-        entry = pair_type(-(-self.text.vocabulary // settings.n_partitions)).itemsize
+        entry = pair_type(-(-self.text.vocabulary // settings.partitions)).itemsize
         return entry * (1 + noise) * contexts * words
 
     def _distribution_sizes(self, threads: int) -> Sizes:
@@ -249,13 +255,20 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions for "auto" to compare: powers of two from 8 on that `n_groups` divides.
+    """Yield numbers of partitions, and of groups, for "auto" to compare; none for fewer than 8,000 words.
 
-    There is none for fewer than 8,000 words.
     More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
-    some of Python's time: little text may be trained fastest where most threads have nothing to do.
+    some of Python's time: little text may be trained fastest where most threads have nothing to do. A group for each
+    worker has fewest tasks and copies.
     """
-    doubled = (Rotation.n_partitions << i for i in itertools.count())
-    for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):
-        if p % (Rotation.of(params).n_groups or 1) == 0:
-            yield {"n_partitions": p}
+    groups = Rotation.of(params).n_groups
+    yield from ({"n_partitions": p} for p in _doubled(Rotation().partitions, n_words) if p % (groups or 1) == 0)
+    if groups is None and workers.n > 1:
+        numbers = _doubled(2 * MAX_GROUP * workers.n, n_words)
+        yield from ({"n_partitions": p, "n_groups": workers.n} for p in numbers)
+
+
+def _doubled(smallest: int, n_words: int) -> Iterator[int]:
+    """Yield a number of partitions, twice as many, and so on, as long as partitions are large enough."""
+    doubled = (smallest << i for i in itertools.count())
+    return itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled)
