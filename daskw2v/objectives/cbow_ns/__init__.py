@@ -38,6 +38,6 @@ CBOW_NS = Objective(
     curvature=curvature_of_windows,
     reached=mark_reached_words,
     cost=_cost,
-    max_replicas=16,
+    max_replicas=64,
     positions_per_merge=1 << 18,  # with 64 merges an epoch, 16 replicas lose 3 % of the analogies on 300 MB
 )

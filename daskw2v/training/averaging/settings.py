@@ -34,7 +34,7 @@ class Averaging(Replicated):
     merges_per_round: int | None = setting(
         None,
         "merges of the rows of the most frequent words a round; when not given at most 16, and 16 times n_replicas an "
-        "epoch, but at most 64, or 128 of a single epoch; 1 merges all rows together",
+        "epoch, but at most 64, or 128 of a single epoch, or 256 of long text with cbow_ns; 1 merges all rows together",
         integer(1),
         stage="train",
     )
