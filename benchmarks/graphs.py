@@ -66,9 +66,11 @@ def run(name: str, edges: str, walks: Walks, client: Client, work: Store, table:
     """Build the graph and walk; return the digest of the walks."""
     resources = Resources()
     graph, graph_seconds, graph_mb = watched(
-        lambda: build_graph(edges, work, EdgeList(), resources, client, None), client
+        lambda: build_graph(edges, work, EdgeList(), resources, lambda: client, None), client
     )
-    files, seconds, mb = watched(lambda: write_walks(edges, work, EdgeList(), walks, resources, client, None), client)
+    files, seconds, mb = watched(
+        lambda: write_walks(edges, work, EdgeList(), walks, resources, lambda: client, None), client
+    )
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).read_bytes())

@@ -88,7 +88,7 @@ def measure(session: Session) -> None:
         table.row(f"chance, {strategy}", *scores(np.zeros((len(labels), 1)), labels, judge))
     with one_thread() as client:
         walks = Walks(number=10, length=40, partitions=options.partitions)
-        files = write_walks(edges, Store(str(folder)), EdgeList(), walks, Resources(), client, None)
+        files = write_walks(edges, Store(str(folder)), EdgeList(), walks, Resources(), lambda: client, None)
         with text.open("w") as out:
             for file in files:
                 rows = pq.read_table(file).column(COLUMN).to_pylist()

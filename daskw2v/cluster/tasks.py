@@ -9,12 +9,13 @@ from typing import Any
 from dask import delayed
 from distributed import Client, Future
 
-from daskw2v.cluster.connecting import check_futures
+from daskw2v.cluster.connecting import GetClient, check_cluster, check_futures
 from daskw2v.cluster.waiting import gather, wait_for_first
 from daskw2v.cluster.workers import AGAIN, TaskResources, total_threads
 from daskw2v.errors import ClusterError, Daskw2vError, TrainingError
 from daskw2v.store.durability import durable
-from daskw2v.store.stage import new_attempt
+from daskw2v.store.stage import RunTasks, new_attempt
+from daskw2v.store.storage import Store
 
 _PER_THREAD, _MIN_IN_FLIGHT = 4, 16  # futures in flight
 _RECOUNT = 10  # seconds after which the threads are counted again
@@ -96,6 +97,12 @@ def _as_finished(
                 yield name, _get_result(client, future, f"{stage} {name}", task_resources)
     finally:
         client.cancel(list(names))
+
+
+def connect_tasks(client: GetClient, work: Store) -> RunTasks:
+    """Connect to the cluster and check it; return the function that runs tasks on it, as a stage needs it."""
+    check_cluster(client(), work)
+    return partial(run_tasks, client())
 
 
 def run_on_partitions(

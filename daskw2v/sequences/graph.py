@@ -15,9 +15,9 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from daskw2v.cluster.clocks import watching_clocks
-from daskw2v.cluster.connecting import check_cluster
+from daskw2v.cluster.connecting import GetClient
 from daskw2v.cluster.console import listening
-from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.tasks import connect_tasks
 from daskw2v.cluster.waiting import await_worker, waits_for_workers
 from daskw2v.cluster.workers import total_threads, workers_known
 from daskw2v.config.resources import Resources
@@ -87,7 +87,7 @@ class StoredGraph:
 
 
 def build_graph(
-    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Watching = "show"
+    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: GetClient, listener: Watching = "show"
 ) -> StoredGraph:
     """Build the graph of an edge list in the work directory, or return it if it was built before.
 
@@ -105,7 +105,7 @@ def build_graph(
     resources
         Options and timeout of the store, and bytes of a block.
     client
-        The cluster to run on.
+        Returns the client of the cluster; called only if the graph must be built.
     listener
         Called with the progress.
 
@@ -120,13 +120,16 @@ def build_graph(
         If pyarrow is not installed.
     """
     needed("pyarrow", "arrow")
+
+    def build(stage: OpenStage) -> dict[str, Any]:
+        with watching_clocks(client()):
+            return _build(sources, edges, resources, stage)
+
     with listening(listener) as listen, waits_for_workers(resources, listen):
-        check_cluster(client, work)
         sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listen)
         folder = work / LAYOUT.folder / digest_inputs(sources, edges.described, _FORMAT)
-        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "graph")
-        with watching_clocks(client):
-            manifest = stage.make(folder.read_manifest, partial(_build, sources, edges, resources))
+        stage = Stage(work, folder, partial(connect_tasks, client, work), listen, "graph")
+        manifest = stage.make(folder.read_manifest, build)
     return read_graph(folder, manifest)
 
 

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, Self
 from dask.utils import format_bytes
 
 from daskw2v.cluster.clocks import watching_clocks
-from daskw2v.cluster.connecting import GetClient, check_cluster
+from daskw2v.cluster.connecting import GetClient
 from daskw2v.cluster.local import silencing_shuffles
-from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.tasks import connect_tasks
 from daskw2v.cluster.waiting import gather, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -46,7 +46,7 @@ from daskw2v.sequences.files import digest_inputs, make_list_table, parse_tuples
 from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.tables import check_table
 from daskw2v.store.limits import refused, shown, typed
-from daskw2v.store.stage import Layout, OpenStage, RunTasks, Stage
+from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.markets import add_up
 
@@ -258,14 +258,8 @@ class _Writer:
         window = 0 if self.sessions.goal is None else self.params.window
         identity = digest_inputs(files, asdict(self.sessions), self.params.column, window, carried_inputs)
         folder = self.work / LAYOUT.folder / identity
-        stage = Stage(self.work, folder, self._connect, self.listener, _STAGE, "files")
+        stage = Stage(self.work, folder, partial(connect_tasks, self.client, self.work), self.listener, _STAGE, "files")
         return stage.make(partial(read_event_part, folder), partial(self._write_part, files, carrying_part))
-
-    def _connect(self) -> RunTasks:
-        """Connect to the cluster and check it; return the function that runs tasks on it."""
-        client = self.client()
-        check_cluster(client, self.work)
-        return partial(run_tasks, client)
 
     def report(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
         """Report how much of the files was read, and how many events are late."""

@@ -98,6 +98,6 @@ class Graph(Derived):
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
         """Return the files of the walks, which are written unless they exist; raises as `write_walks` does."""
-        urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
+        urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client, listener, params.column)
         paths = [url.removeprefix(f"{work.url}/") for url in urls]
         return [describe_parquet(work, path, work.size(path) or 0) for path in paths]

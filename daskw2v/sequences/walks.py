@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from daskw2v.cluster.connecting import GetClient
 from daskw2v.cluster.console import listening
-from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.tasks import connect_tasks
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.extras import Extra
@@ -40,7 +41,7 @@ def write_walks(
     edges: EdgeList,
     walks: Walks,
     resources: Resources,
-    client: Client,
+    client: GetClient,
     listener: Watching = "show",
     column: str = COLUMN,
 ) -> list[str]:
@@ -64,7 +65,7 @@ def write_walks(
     resources
         Options and timeout of the store, and bytes of a block.
     client
-        The cluster to run on.
+        Returns the client of the cluster; called only if files must be written.
     listener
         Called with the progress.
     column
@@ -96,7 +97,7 @@ def write_walks(
         shared = [numbers] if numbers > 1 else []
         folder = work / LAYOUT.folder / digest([graph.folder.name, walks.described, column, *shared])
         files = WalkFiles(folder, graph, walks, column, n_files, numbers)
-        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "walk", "files")
+        stage = Stage(work, folder, partial(connect_tasks, client, work), listen, "walk", "files")
         stage.make(partial(_read_manifest, folder), partial(_write, files, client))
     return [(folder / files.name(*key)).url for key in files.keys]
 
@@ -107,12 +108,13 @@ def _read_manifest(folder: Store) -> dict[str, Any] | None:
     return manifest if manifest is None or manifest["files"].items() <= folder.sizes().items() else None
 
 
-def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
+def _write(files: WalkFiles, get_client: GetClient, stage: OpenStage) -> dict[str, Any]:
     """Write the files of walks that are missing, and the manifest; return the manifest without its files."""
     files, sizes = files._replace(folder=stage.folder), stage.folder.sizes()
     recorded = (stage.folder.read_manifest() or {"files": {}})["files"]
     finished = {name for name, size in sizes.items() if recorded.get(name, size) == size}
     missing = [key for key in files.keys if files.name(*key) not in finished]
+    client = get_client()
     n_partitions = choose_n_partitions(files.graph, files.walks.partitions, client)
     stage.expect(len(files.keys), len(files.keys) - len(missing))
     if n_partitions == 1:

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -39,7 +40,7 @@ def write(path, edges, strings=False):
 
 
 def stored_graph(inputs, folder, client, edges=WEIGHTED, block_size=1):
-    return build_graph(inputs, Store(str(folder)), edges, Resources(block_size=block_size), client)
+    return build_graph(inputs, Store(str(folder)), edges, Resources(block_size=block_size), lambda: client)
 
 
 def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
@@ -95,11 +96,11 @@ def test_graph__has_the_same_bits_however_edges_are_cut_and_written(client, tmp_
         np.testing.assert_array_equal(a, b)
 
 
-def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path, monkeypatch):
+def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path):
     path = write(tmp_path / "a.parquet", [(1, 2, 1.0), (2, 3, 1.0)])
-    first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client)
-    monkeypatch.setattr(graphs, "run_tasks", lambda *_: pytest.fail("nothing is left to do"))
-    assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client) == first
+    first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), lambda: client)
+    nothing_to_do = partial(pytest.fail, "nothing is left to do")
+    assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), nothing_to_do) == first
     assert sorted(Store(first.folder.url).children()) == ["manifest.json", "names", "rows"]
     assert len((first.folder / "names").children()) == 1
 
@@ -116,7 +117,7 @@ def test_graph__that_was_cut_short_does_not_read_a_block_again(client, tmp_path,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(block_size=1), client, stop)
+        build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(block_size=1), lambda: client, stop)
     assert sorted(read) == [0, 1, 2]
     names, graph = built(path, tmp_path, client)
     assert sorted(read) == [0, 1, 2]
@@ -195,7 +196,7 @@ def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, clie
 
 def test_graph__that_is_damaged_is_refused(client, tmp_path):
     stored = build_graph(
-        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
+        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), lambda: client
     )
     names = next((tmp_path / "graphs").rglob("names-0.parquet"))
     names.write_bytes(names.read_bytes()[:-3])
@@ -205,7 +206,7 @@ def test_graph__that_is_damaged_is_refused(client, tmp_path):
 
 def test_manifest__holds_plain_values(client, tmp_path):
     stored = build_graph(
-        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
+        write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), lambda: client
     )
     assert json.dumps(stored.folder.read_manifest())
     assert stored.n_edges == 2
@@ -245,5 +246,5 @@ def test_build_graph__waits_for_files_as_long_as_asked(client, tmp_path, monkeyp
 
     monkeypatch.setattr(graphs, "plan_blocks", recorded)
     path = write(tmp_path / "edges.parquet", [(1, 2, 1.0)])
-    build_graph(path, Store(str(tmp_path / "work")), WEIGHTED, Resources(store_timeout=7), client)
+    build_graph(path, Store(str(tmp_path / "work")), WEIGHTED, Resources(store_timeout=7), lambda: client)
     assert waited == [7]

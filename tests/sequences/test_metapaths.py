@@ -59,7 +59,7 @@ def edges(tmp_path_factory):
 
 def walked(inputs, work, client, walks=ALONG, layout=TYPED, partitions=1, block_size="1 MiB"):
     walks, resources = walks.replace(partitions=partitions), Resources(block_size=block_size)
-    return write_walks(str(inputs), Store(str(work)), layout, walks, resources, client, None)
+    return write_walks(str(inputs), Store(str(work)), layout, walks, resources, lambda: client, None)
 
 
 def expected(neighbours, walks=ALONG):
@@ -157,8 +157,8 @@ def test_metapath__is_repeated_and_shares_the_node_where_it_begins():
 
 def test_graph__has_the_same_bits_however_edges_are_cut(edges, client, tmp_path, monkeypatch):
     def built(folder, block_size):
-        resources = Resources(block_size=block_size)
-        graph = build_graph(str(edges), Store(str(folder)), TYPED.replace(weight="weight"), resources, client, None)
+        how = TYPED.replace(weight="weight"), Resources(block_size=block_size), lambda: client, None
+        graph = build_graph(str(edges), Store(str(folder)), *how)
         rows = load_graph(graph.folder, graph.n_nodes, graph.rows, graph.n_types)
         return graph, [read_names(graph.folder, graph.names).to_numpy(), read_types(graph.folder, graph.names), *rows]
 
@@ -314,6 +314,6 @@ def test_parquet__whose_types_are_no_names_is_refused(client, tmp_path):
     "types", [["author"], {"author": 0}, {"author": "1"}, {"author": 89}, {str(n): 1 for n in range(90)}], ids=str
 )
 def test_manifest__with_other_types_is_refused(edges, client, tmp_path, types):
-    graph = build_graph(str(edges), Store(str(tmp_path)), TYPED, Resources(), client, None)
+    graph = build_graph(str(edges), Store(str(tmp_path)), TYPED, Resources(), lambda: client, None)
     with pytest.raises(StoreError, match=r"manifest\.json holds (no )?types of"):
         read_graph(graph.folder, {**graph.folder.read_manifest(), "types": types})

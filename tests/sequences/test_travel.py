@@ -50,7 +50,7 @@ def edges(tmp_path_factory):
 
 def walked(inputs, work, client, walks, partitions, edges=None, **options):
     walks = replace(walks, partitions=partitions)
-    return write_walks(inputs, Store(str(work)), edges or EdgeList(), walks, Resources(), client, **options)
+    return write_walks(inputs, Store(str(work)), edges or EdgeList(), walks, Resources(), lambda: client, **options)
 
 
 # p, q, weight, directed, partitions
