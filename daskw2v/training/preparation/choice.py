@@ -78,9 +78,10 @@ def list_candidates(params: Params, resources: Resources, text: Text, kinds: Seq
 
 
 def _settings_to_compare(params: Params, text: Text, kinds: Sequence[Workers]) -> Iterator[Params]:
-    """Yield Params that name a strategy with each of its settings to compare."""
+    """Yield Params that name a strategy with each of its settings to compare, and nothing left open."""
     strategy, largest = find_strategy(params.strategy.name), max(kinds, key=lambda kind: kind.threads)
-    yield from (params.replace(**values) for values in strategy.tried(params, text.vocabulary, largest))
+    for values in strategy.tried(params, text.vocabulary, largest):
+        yield _with_plain_settings(params.replace(**values))
 
 
 def _with_plain_settings(params: Params) -> Params:
