@@ -134,9 +134,10 @@ def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
     [
         (Params(strategy="averaging"), {"n_replicas": 8}),
         (Params(strategy="averaging", merge="mean"), {"n_replicas": 8}),
-        (Params(negative_rule="sns"), {"n_partitions": 64, "n_groups": 8}),
+        (Params(strategy="rotation"), {"n_partitions": 64, "n_groups": 8}),
+        (Params(negative_rule="sns"), {"n_partitions": 64}),
     ],
-    ids=["replicas", "and_a_rule", "partitions"],
+    ids=["replicas", "and_a_rule", "partitions", "and_noise"],
 )
 def test_choose__decides_what_a_named_strategy_leaves_open(params, chosen_settings):
     """As "auto" would, but of this strategy alone, and with the settings that are given."""

@@ -259,11 +259,13 @@ def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterat
 
     More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
     some of Python's time: little text may be trained fastest where most threads have nothing to do. A group for each
-    worker has fewest tasks and copies.
+    worker has fewest tasks and copies. Rules with noise do not have it: noise would train long before or after its
+    pairs, and may diverge.
     """
-    groups = Rotation.of(params).n_groups
-    yield from ({"n_partitions": p} for p in _doubled(Rotation().partitions, n_words) if p % (groups or 1) == 0)
-    if groups is None and workers.n > 1:
+    settings = Rotation.of(params)
+    divided = (p for p in _doubled(Rotation().partitions, n_words) if p % (settings.n_groups or 1) == 0)
+    yield from ({"n_partitions": p} for p in divided)
+    if settings.n_groups is None and workers.n > 1 and settings.negative_rule == "tns":
         numbers = _doubled(2 * MAX_GROUP * workers.n, n_words)
         yield from ({"n_partitions": p, "n_groups": workers.n} for p in numbers)
 
