@@ -47,7 +47,7 @@ def manifest(**params):
         for i in range(20)
     ]
     return {
-        "params": settle_params(Params(**{"strategy": "averaging", **params})).as_dict(),
+        "params": settle_params(Params(**{"strategy": "averaging", "n_replicas": 1, **params})).as_dict(),
         "resources": {"device": "cpu", "threads": 2},
         "corpus": {
             "identity": "feedbeef",
