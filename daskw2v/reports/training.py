@@ -137,10 +137,12 @@ def list_text_facts(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     """Return the parameters in a model's metadata: settings of Params in their order, then of other releases.
 
-    Defaults of the optimizer and the learning rate are the objective's.
+    Defaults of the optimizer and the learning rate are the objective's. A setting that is chosen for a run has its
+    plain value as default.
     """
     known = known_fields(Params)
-    defaults = {**{name: get_default(f) for name, f in known.items()}, **Params().as_dict()}
+    plain_values = {name: f.metadata["plain"] for name, f in known.items() if f.metadata["plain"] is not None}
+    defaults = {**{name: get_default(f) for name, f in known.items()}, **Params().as_dict(), **plain_values}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
         optimizer, alpha = next(iter(objective.alphas.items()))
