@@ -29,8 +29,8 @@ class Rotation(Partitioned):
 
     n_groups: int | None = setting(
         None,
-        "groups of partitions that stay together, such as one a worker; when not given, they are chosen with n_partitions, "
-        "or have four partitions or fewer",
+        "groups of partitions that stay together, such as one a worker; when not given, chosen with n_partitions, or "
+        "of four partitions or fewer",
         integer(1, 65536),
         stage="train",
     )
