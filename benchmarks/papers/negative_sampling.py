@@ -46,10 +46,12 @@ _MAX_GROUP = 8  # partitions of a group, of rules with noise
 _OFTEN = 16  # passes an epoch with bns: its negatives wait in other buckets than their pairs, longer with fewer passes
 
 
-def groups_of(n_partitions: int, rule: str) -> int:
-    """Return the number of groups of partitions: one for each worker, or more where there is noise."""
+def groups_of(n_partitions: int, rule: str) -> int | None:
+    """Return the number of groups of many partitions: one for each worker, or more where there is noise."""
+    if n_partitions <= _MAX_GROUP:
+        return None
     least = _WORKERS if rule == "tns" else -(-n_partitions // _MAX_GROUP)
-    return next(n for n in range(max(_WORKERS, least), n_partitions + 1) if n_partitions % n == 0)
+    return next(n for n in range(least, n_partitions + 1) if n_partitions % n == 0)
 
 
 def variants_of(epochs: int, partitions: Sequence[int]) -> dict[tuple[str, int], Params]:
