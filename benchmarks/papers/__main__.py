@@ -76,7 +76,7 @@ BENCHMARK = Benchmark(
             "tools": [*ABOUT],
             "workers": [1, 2],
             "vector_size": 16,
-            "partitions": [2, 4],
+            "partitions": [4, 16],
             "texts": ["stsa", "custrev"],
         },
         ("paper",),
