@@ -5,7 +5,7 @@
         [--tools gensim fasttext] [--cache DIR]
         001: [--workers 1 2 4 8] [--rules sequential mean]
         002: [--classifier cnn] [--texts stsa custrev] [--vector-size 100]
-        003: [--partitions 8 64]
+        003: [--partitions 8 64 350]
 
 All five take about an hour on two cores; each module says what its paper takes, and what more there is by options. What
 --cache holds is not trained again: with it, a run goes on where it was stopped (`benchmarks.quality`). Times are always
