@@ -32,7 +32,7 @@ def tried(kind: str, workers: Workers, options: argparse.Namespace) -> Iterator[
         yield params.replace(n_replicas=workers.n)
         return
     if kind == AUTO:
-        found = find_strategy(ROTATION).tried(params, options.types, workers)
+        found = find_strategy(ROTATION).tried(params, text_of(options), workers)
         yield from (params.replace(**changes) for changes in found)
         return
     groups = workers.n if workers.n > 1 else None

@@ -4,7 +4,8 @@ The schedule, the kernels, what replicas send and the merges are the package's, 
 with so many replicas. Scores stand beside one replica's, with the megabytes of changes that a replica sends an epoch.
 
     python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--runs 10:5 30:1] [--seeds 1 2 3]
-                                  [--rules sequential mean] [--merges N] [--frequent-rows N] [--rotation] [--cache DIR]
+                                  [--rules sequential mean] [--merges N] [--frequent-rows N] [--cache DIR]
+                                  [--rotation [PARTITIONS[:COPIED_WORDS] ...]]
 
 A run is a number of parts of 10 MB of Wikipedia and a number of epochs. `--merges` are those an epoch of the rows of
 the most frequent words, `--frequent-rows`; the package's own numbers where they are left out. What --cache holds is not
@@ -250,8 +251,14 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
             if options.frequent_rows and n > 1:
                 changes["frequent_rows"] = options.frequent_rows
             yield _name_of(n, rule, options), settled_params(params.replace(**changes))
-        if n == 1 and options.rotation and find_objective(params.objective.name).bucket_trainers:
-            yield "rotation", settled_params(params.replace(strategy="rotation"))
+        if n == 1 and options.rotation is not None and find_objective(params.objective.name).bucket_trainers:
+            for partitions, copied in options.rotation or [(None, None)]:
+                # A group for each of eight workers, as "auto" has it: tasks would take most of the time of more groups
+                changes = {"n_partitions": partitions, "n_groups": partitions and 8, "copied_words": copied}
+                numbers = f", {partitions} partitions" if partitions else ""
+                copies = f", {copied} copied words" if copied else ""
+                params = params.replace(strategy="rotation", **changes)
+                yield f"rotation{numbers}{copies}", settled_params(params)
 
 
 def _name_of(n: int, rule: str | None, options: argparse.Namespace) -> str:
@@ -289,11 +296,22 @@ def _run_of(text: str) -> tuple[float, int]:
     return float(parts), int(epochs)
 
 
+def _rotation_of(text: str) -> tuple[int, int | None]:
+    partitions, _, copied = text.partition(":")
+    return int(partitions), int(copied) if copied else None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--objectives", nargs="+", default=["sgns"])
     parser.add_argument("--rules", nargs="+", default=["sequential"], help="merge rules of several replicas")
-    parser.add_argument("--rotation", action="store_true", help="train by rotation, too")
+    parser.add_argument(
+        "--rotation",
+        type=_rotation_of,
+        nargs="*",
+        metavar="PARTITIONS[:COPIED_WORDS]",
+        help="train by rotation, too, with so many partitions in eight groups; the defaults without a number",
+    )
     parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
     parser.add_argument("--frequent-rows", type=int, help="number of rows that are merged so often")
     parser.add_argument("--runs", type=_run_of, nargs="+", default=[(10, 5)], help="parts of 10 MB, and epochs: 10:5")
@@ -308,7 +326,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {"seeds": [1], "runs": [(0.05, 1)]},
         ("1 replica", "replicas, sequential", *NAMES),
-        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation")),
+        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation", "16:8")),
     ),
     add_arguments,
     measure,

@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     HELD_OUT = 15
     PREFIX = 16
     FEATURE = 17
+    COPY = 18
 
 
 @inline

@@ -3,6 +3,8 @@
 A number has the center's row in its upper half and the context's in its lower half. Rows are rows of partitions. If a
 partition has fewer than 2**16 rows, a pair takes 4 bytes, else 8.
 
+A word that has a copy in each partition is in one that is drawn for each of its occurrences.
+
 There is a bucket for each partition of the center and of the context. The bucket of two partitions can be trained with
 the input rows of the one and the output rows of the other alone. Its pairs are ordered by spans of the text, and in a
 span by center: a kernel that trains them in this order finds a center's row in the cache. Spans are short, since pairs
@@ -190,6 +192,7 @@ def distribute_pairs(
     partitions: Partitions,
     noise: Noise | None = None,
     n_groups: int = 1,
+    copies: np.uint64 | None = None,
 ) -> BucketedPairs:
     """Distribute the pairs whose centers are at the positions start..stop-1, or their negatives, to buckets.
 
@@ -206,15 +209,17 @@ def distribute_pairs(
         negative. An entry's center is the pair's if it is in the partition of which the negative is drawn.
     n_groups
         Number of groups of partitions, as in `bucket_number`: the buckets of two groups are adjacent.
+    copies
+        Key by which the partition of each occurrence of a copied word is drawn; None without copied words.
     """
-    n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.max_size - 1).bit_length()
+    n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.max_rows - 1).bit_length()
     window = -(-windows.window // _STEP) * _STEP
     codes, extents = np.zeros(n_tokens + 2 * window, np.uint32), np.empty(n_tokens, np.uint32)
     text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(window))
-    _fill_text(segment, windows, n, text)
+    _fill_text(segment, windows, n, partitions.n_copied, np.uint64(0) if copies is None else copies, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_sort_centers(text, first, last, partitions) for first, last in pairwise(edges)]
-    sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.max_size)
+    sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.max_rows)
 
     def visit_spans(next_indices: UInt64Array, entries: Pairs, *, write: bool) -> None:
         for span, order in enumerate(orders):
@@ -236,11 +241,18 @@ def distribute_pairs(
 
 
 @kernel
-def _fill_text(segment: Any, windows: Any, n: Any, text: Any) -> None:
-    """Fill `text.codes` and `text.extents` with the partition, the row and the window of each token of a segment."""
+def _fill_text(segment: Any, windows: Any, n: Any, n_copied: Any, copies: Any, text: Any) -> None:
+    """Fill `text.codes` and `text.extents` with the partition, the row and the window of each token of a segment.
+
+    `copies` is the key of the draws of the partitions of the first `n_copied` words.
+    """
     tokens, bounds = segment.tokens, segment.bounds
     for i in range(len(tokens)):
-        part, row = locate_word(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
+        word = np.int64(np.uint32(tokens[i]))
+        part, row = locate_word(word, np.int64(np.uint32(n)))  # divisions of 32 bits
+        row += n_copied
+        if word < n_copied:
+            part, row = np.int64(below(draw(copies, segment.positions[i]), n)), word
         text.codes[np.uint64(i) + text.window] = part << text.bits | row
     for sentence in range(len(bounds) - 1):
         first, last = bounds[sentence], bounds[sentence + 1]

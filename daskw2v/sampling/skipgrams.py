@@ -221,7 +221,7 @@ def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, s
     written = stage.map("deal", _write_piece, jobs)
     partitions, attempts = arguments.partitions, tuple(piece["attempt"] for piece in written)
     totals = (sum(piece[name] for piece in written) for name in ("words", _PAIRS, _NOISE))
-    dtype = pair_type(partitions.max_size).name
+    dtype = pair_type(partitions.max_rows).name
     grams = SkipGrams(folder, partitions.n, arguments.n_groups, dtype, attempts, together, *totals)
     manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "folder"}}
     # Part files are not forced to the disk: pairs are soon deleted, and written again after a power loss
@@ -273,7 +273,8 @@ def distribute_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[int,
     segment, words, windows = read_text(arguments.run, *stretch)
     text = segment, stretch.start, stretch.stop, windows, arguments.partitions
     kinds = _list_kinds(arguments, stretch.epoch)
-    return words, [distribute_pairs(*text, noise, arguments.n_groups) for noise in kinds]
+    copies = stream(arguments.run.params.seed, Purpose.COPY, stretch.epoch)
+    return words, [distribute_pairs(*text, noise, arguments.n_groups, copies) for noise in kinds]
 
 
 def _list_kinds(arguments: BucketArguments, epoch: int) -> list[Noise | None]:

@@ -16,6 +16,7 @@ contains:
     maps/<b>/<attempt>        map int32: the id of each word of each shard, or -1
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -34,7 +35,9 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import order
 
-BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: about 200 MB
+BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task, at least
+_ENTRY = 100  # bytes of an entry, if all words differ
+_MEMORY_SHARE = 0.25  # of a thread's memory, for the entries of its task
 MISSING_SHOWN = 20  # words in a message
 MAX_WORDS = 2**31 - 1  # ids are int32
 STEPS = ("plan", "merge", "cut", "order", "join", "resolve")
@@ -63,15 +66,25 @@ class CountRules:
     listed: bool
 
 
-def choose_n_buckets(n_types: int) -> int:
+def choose_n_buckets(n_types: int, threads: int, memory: float) -> int:
     """Return the number of buckets for the dictionaries of all shards, a power of two.
+
+    Each bucket reads a range of each shard's dictionary. So buckets are as few as memory and work for all threads let.
 
     Parameters
     ----------
     n_types
         Number of words of all dictionaries, added up.
+    threads, memory
+        Number of threads of the cluster, and bytes of a thread; infinity for no limit.
     """
-    return min(N_EDGES, 1 << max(0, -(-n_types // BUCKET_TYPES) - 1).bit_length())
+    n = math.ceil(n_types / min(max_bucket_types(memory), max(BUCKET_TYPES, n_types / threads)))
+    return min(N_EDGES, 1 << max(0, n - 1).bit_length())
+
+
+def max_bucket_types(memory: float) -> float:
+    """Return the largest number of dictionary entries that a thread with `memory` bytes merges, if hashes are even."""
+    return max(BUCKET_TYPES, _MEMORY_SHARE * memory / _ENTRY)
 
 
 def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run_step: RunStep) -> dict[str, Any]:

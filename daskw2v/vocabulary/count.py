@@ -12,6 +12,7 @@ from distributed import Client
 from daskw2v.cluster.connecting import GetClient, lazily_connected
 from daskw2v.cluster.local import trim_heap
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.workers import total_threads, usable_memory
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
@@ -240,7 +241,9 @@ def count_words(
         folder.write_manifest({"paths": paths}, "shards.json")
         if listed is not None:
             buckets.write_list(folder, listed)
-        fields = _run_steps(stage, folder, store, rules, buckets.choose_n_buckets(n_types))
+        threads = total_threads(client())
+        n_buckets = buckets.choose_n_buckets(n_types, threads, usable_memory(client()) / threads)
+        fields = _run_steps(stage, folder, store, rules, n_buckets)
         manifest = {"build": folder.name, **fields, "seconds": round(time.monotonic() - began, 3)}
         vocabulary = _from_manifest(store, key, identity, manifest)
         stage.finish(manifest, [f"{folder.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])

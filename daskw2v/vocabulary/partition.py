@@ -2,6 +2,9 @@
 
 Words are numbered by falling count and assigned to partitions back and forth (0, 1, .., p-1, p-1, .., 1, 0, 0, ..). So
 each partition has words of all frequencies, and a word's partition follows from its number without a table.
+
+The most frequent words may have a copy in each partition besides. Copies are the first rows of a partition, and its own
+words follow.
 """
 
 from dataclasses import dataclass
@@ -22,25 +25,36 @@ class Partitions:
     ----------
     n_words, n
         Number of words V, and number of partitions p.
+    n_copied
+        Number of the most frequent words that each partition has a copy of.
 
     Raises
     ------
     ParameterError
-        If a partition would be empty.
+        If a partition would be empty, or more words are copied than there are.
     """
 
     n_words: int
     n: int
+    n_copied: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.n <= self.n_words:
             problem = f"{counted(self.n, 'partition')} of {counted(self.n_words, 'word')}: each needs a word."
             raise ParameterError(problem, f"Give n_partitions from 1 to {self.n_words}.")
+        if not 0 <= self.n_copied <= self.n_words:
+            problem = f"copied_words={self.n_copied} of {counted(self.n_words, 'word')}: there are no more to copy."
+            raise ParameterError(problem, f"Give copied_words from 0 to {self.n_words}.")
 
     @property
     def max_size(self) -> int:
-        """Number of rows of the largest partition."""
+        """Number of words of the largest partition."""
         return -(-self.n_words // self.n)
+
+    @property
+    def max_rows(self) -> int:
+        """Number of rows of the largest partition: of copies, and of its words."""
+        return self.n_copied + self.max_size
 
     def size(self, partition: int, limit: int | None = None) -> int:
         """Return the number of words in a partition: of all words, or of the words with ids below `limit`."""
@@ -48,13 +62,13 @@ class Partitions:
         return rows + int(_reflect(partition, rows, self.n) < rest)
 
     def words(self, partition: int, start: int = 0, stop: int | None = None) -> RowIds:
-        """Return the ids of the words in rows start..stop-1 of a partition, all rows by default, ascending, int64."""
+        """Return the ids of a partition's words start..stop-1, all words by default, ascending, int64."""
         size = self.size(partition)
         rows = np.arange(start, size if stop is None else min(stop, size))
         return rows * self.n + _reflect(partition, rows, self.n)
 
     def locate(self, words: npt.NDArray[np.integer[Any]]) -> tuple[RowIds, RowIds]:
-        """Return the partition of each word id, and the word's row in its partition, both of the shape of `words`."""
+        """Return the partition of each word id, and the word's index in it, without copies, shapes of `words`."""
         rows, ranks = np.divmod(words.astype(np.int64), self.n)
         return _reflect(ranks, rows, self.n), rows
 

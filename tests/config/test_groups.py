@@ -117,7 +117,7 @@ NAMES = {
         {"strategy": "rotation", "n_partitions": 8, "phrases": 1, "base_model": "v0002"},
         "909139638c9f",
         "2fec7c22b528",
-        "ac31b62256c1",
+        "dc117381899c",
     ),
     "markets": (
         {"objective": "cbow_ns", "market_negative": 2, "maxn": 4, "n_replicas": 2},

@@ -10,7 +10,11 @@ PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=8, passes_per_epoch=2
 )
 RESOURCES = Resources(threads=1, block_size="32 KiB")
-VARIANTS = {**{rule: {"negative_rule": rule} for rule in ("tns", "sns", "bns")}, "sg_hs": {"objective": "sg_hs"}}
+VARIANTS = {
+    **{rule: {"negative_rule": rule} for rule in ("tns", "sns", "bns")},
+    "sg_hs": {"objective": "sg_hs"},
+    "copies": {"copied_words": 11},
+}
 
 
 class Stop(Exception):

@@ -134,7 +134,7 @@ def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
     [
         (Params(strategy="averaging"), {"n_replicas": 8}),
         (Params(strategy="averaging", merge="mean"), {"n_replicas": 8}),
-        (Params(strategy="rotation"), {"n_partitions": 64, "n_groups": 8}),
+        (Params(strategy="rotation"), {"n_partitions": 64, "n_groups": 8, "copied_words": 1}),
         (Params(negative_rule="sns"), {"n_partitions": 64}),
     ],
     ids=["replicas", "and_a_rule", "partitions", "and_noise"],

@@ -13,6 +13,7 @@ from daskw2v.training.rotation.work import (
     RotationWork,
     candidate_settings,
     count_moves,
+    count_words_to_copy,
     max_passes_of_task,
     passes_ahead,
     waiting_factor,
@@ -129,5 +130,32 @@ def test_fits__lets_one_worker_that_holds_pairs_train_passes_together(workers, e
 
 @pytest.mark.parametrize(("n_words", "expected"), [(100_000, [8, 16, 32, 64]), (8_000, [8]), (7_999, [])])
 def test_candidate_settings__have_partitions_of_a_thousand_words_at_least(n_words, expected):
-    tried = candidate_settings(Params(strategy="rotation"), n_words, Workers(1, 64))
+    text = Text(10**9, n_words, 5 * 10**8, n_words, 1, 1, 10**7, n_words, n_words)
+    tried = candidate_settings(Params(strategy="rotation"), text, Workers(1, 64))
     assert [changes["n_partitions"] for changes in tried] == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "objective", "copied_words", "copies"),
+    [(10**12, "sgns", None, True), (10**7, "sgns", None, False), (10**12, "sg_hs", None, False),
+     (10**12, "sgns", 9, False)],
+)  # fmt: skip
+def test_candidate_settings__copy_words_of_which_each_partition_has_many(words, objective, copied_words, copies):
+    text = Text(words, 10**7, words // 2, 10**7, 1, 1, 10**7, 10**7, 10**7)
+    params = Params(strategy="rotation", objective=objective, copied_words=copied_words)
+    tried = [changes for changes in candidate_settings(params, text, Workers(64, 16)) if "copied_words" in changes]
+    assert bool(tried) == copies
+    by_partitions = {changes["n_partitions"]: changes["copied_words"] for changes in tried}
+    assert sorted(by_partitions.values()) == [by_partitions[p] for p in sorted(by_partitions)], "more need more copies"
+
+
+def test_copied_words__let_no_thread_wait_for_the_partition_of_the_most_frequent_word():
+    text, workers = Text(10**12, 10**7, 5 * 10**11, 10**7, 1, 1, 10**7, 10**7, 10**7), Workers(64, 16)
+    params = Params(strategy="rotation", n_partitions=1024, n_groups=64)
+    copied = params.replace(copied_words=count_words_to_copy(params, text))
+    waiting, even = (
+        next(phase for phase in RotationWork(each, Resources(), text, workers).phases() if phase.term == "train")
+        for each in (params, copied)
+    )
+    assert waiting.slowest > 4
+    assert even.slowest < 1.4

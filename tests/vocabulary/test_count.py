@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import math
 from collections import Counter
 
 import numpy as np
@@ -232,4 +233,13 @@ def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
 
 def test_choose_n_buckets__is_a_bounded_power_of_two(monkeypatch):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", 100)
-    assert [buckets.choose_n_buckets(n) for n in (0, 100, 101, 500, 10**9)] == [1, 1, 2, 8, 4096]
+    assert [buckets.choose_n_buckets(n, 64, 1000) for n in (0, 100, 101, 500, 10**9)] == [1, 1, 2, 8, 4096]
+
+
+@pytest.mark.parametrize(
+    ("threads", "memory", "expected"),
+    [(2, 3e9, 32), (2, math.inf, 2), (64, 3e9, 64), (64, 4e8, 128), (1000, math.inf, 128), (1, math.inf, 1)],
+)
+def test_choose_n_buckets__are_few_where_threads_have_memory(threads, memory, expected):
+    """Shards times buckets are ranges to read: 25 GB on two threads took five minutes with buckets of one size."""
+    assert buckets.choose_n_buckets(170_000_000, threads, memory) == expected

@@ -170,7 +170,7 @@ def far_share(load: Load, d: int) -> float:
     return max(0.0, 1 - cached / 2)
 
 
-def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield settings for "auto" to compare: one replica, powers of two, and one for each worker or `max_replicas`."""
     largest = min(workers.n, find_objective(params.objective.name).max_replicas)
     yield {"n_replicas": 1}

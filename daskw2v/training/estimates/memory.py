@@ -19,7 +19,7 @@ from daskw2v.shards.dictionary import ENTRY_BYTES, capacity_for
 from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
 from daskw2v.training.sizes import Text, Workers
 from daskw2v.training.strategies import make_work
-from daskw2v.vocabulary.buckets import choose_n_buckets
+from daskw2v.vocabulary.buckets import max_bucket_types
 from daskw2v.vocabulary.order import PIECE_TYPES
 
 _PROCESS = 250 << 20  # bytes of a worker that has imported all, and loaded compiled kernels from the cache
@@ -188,18 +188,22 @@ def phrases_memory(text: Text, workers: Workers) -> StageMemory:
 
 
 def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
-    """Return the memory of merging dictionaries and sorting words, where each thread has a bucket or a range."""
-    buckets = choose_n_buckets(text.entries)
-    entries, types, shard_types = (-(-n // buckets) for n in (text.entries, text.types, text.shard_types))
+    """Return the memory of merging dictionaries and sorting words, where each thread has a bucket or a range.
+
+    The buckets of a worker's threads take no more memory than one bucket with all of their words.
+    """
+    held = workers.threads * max_bucket_types(workers.limit / workers.threads)
+    share = min(1.0, held / max(1, text.entries))
+    entries, types, shard_types = (math.ceil(share * n) for n in (text.entries, text.types, text.shard_types))
     slots, index = capacity_for(max(types, shard_types)), {"index": INT * entries}
     shard = shard_types * (_SPEC + LETTERS)
     growing = {"merged dictionary": _growing_dictionary_bytes(slots), "a shard's words": shard, **index}
     # Words exist twice, once with padding, and codes
     merging = {"merged dictionary": _dictionary_bytes(slots, types), "a shard's words": shard + INT * shard_types}
-    tasks, pieces = min(workers.threads, buckets), min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
+    pieces = min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
     return _stage(
         "vocabulary",
-        *(_multiply(tasks, sizes) for sizes in ({**merging, **index}, growing, {**_sorting_sizes(types), **index})),
+        *({**merging, **index}, growing, {**_sorting_sizes(types), **index}),
         _multiply(pieces, _sorting_sizes(min(PIECE_TYPES, text.vocabulary))),
     )
 

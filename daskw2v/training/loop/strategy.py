@@ -238,7 +238,7 @@ class StartRun(Protocol):
         """
 
 
-def _no_changes(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def _no_changes(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield no settings: "auto" compares the strategy with its defaults alone."""
     yield {}
 
@@ -275,7 +275,7 @@ class Strategy:
     exercise_text
         Calls the kernels that read text, of a run with these Params, on tiny input; None where there are few.
     tried
-        Function from Params, the number of words and the workers to values of the strategy's settings that "auto"
+        Function from Params, the text and the workers to values of the strategy's settings that "auto"
         compares: the plainest first, none where the strategy cannot train so few words.
     check
         Raises a ParameterError for Params that the strategy cannot train, before any text is read.
@@ -298,7 +298,7 @@ class Strategy:
     work: Callable[[Params, Resources, Text, Workers], Work]
     exercise: Callable[[Params], None] | None = None
     exercise_text: Callable[[Params], None] | None = None
-    tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _no_changes
+    tried: Callable[[Params, Text, Workers], Iterator[Mapping[str, Any]]] = _no_changes
     check: Callable[[Params], None] = field(default=lambda _: None)
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
     describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _describe_rounds

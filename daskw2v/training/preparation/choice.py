@@ -35,7 +35,7 @@ NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
 LAYOUT = Layout("choices/<choice>")
 _GAIN = 0.8  # share of the plainest run's seconds: forecasts are not exact, and fewer parts are simpler
 _WORTH = 60  # seconds that another setting saves, for a hint
-_CHOSEN = ("n_replicas", "n_partitions", "n_groups")  # settings of strategies that are chosen
+_CHOSEN = ("n_replicas", "n_partitions", "n_groups", "copied_words")  # settings of strategies that are chosen
 
 
 class Candidate(NamedTuple):
@@ -80,7 +80,7 @@ def list_candidates(params: Params, resources: Resources, text: Text, kinds: Seq
 def _settings_to_compare(params: Params, text: Text, kinds: Sequence[Workers]) -> Iterator[Params]:
     """Yield Params that name a strategy with each of its settings to compare, and nothing left open."""
     strategy, largest = find_strategy(params.strategy.name), max(kinds, key=lambda kind: kind.threads)
-    for values in strategy.tried(params, text.vocabulary, largest):
+    for values in strategy.tried(params, text, largest):
         yield _with_plain_settings(params.replace(**values))
 
 

@@ -16,11 +16,12 @@ from daskw2v.cluster.workers import this_worker
 from daskw2v.config.choice import Choice
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.models.stored.tables import read_partition, write_partition
+from daskw2v.models.stored.tables import open_table, read_partition, write_partition
 from daskw2v.objectives.base import INPUT, OUTPUT, is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.weights import PartitionCounts
+from daskw2v.sampling.settings import NegativeSampling
+from daskw2v.sampling.weights import NS_EXPONENT, PartitionCounts
 from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
@@ -92,12 +93,26 @@ class RotationContext:
         return self.partitions.n // self.group_size
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D): from a task's result, read from their origin, or initial ones."""
+        """Return the rows of a partition's words, (words, D): from a task's result, read from their origin, or initial.
+
+        The rows of copies, which come before them, are left out.
+        """
+        return self._rows(table, partition, rows)[self.partitions.n_copied :]
+
+    def copies(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
+        """Return the rows of a partition's copies, shape (copies, D)."""
+        return self._rows(table, partition, rows)[: self.partitions.n_copied]
+
+    def _rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
+        """Return all rows of a partition, shape (rows, D)."""
         held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
         return held[:, : self.run.params.vector_size]
 
     def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | DeviceRows:
-        """Return a partition's rows as float32; a task's result stays padded, (rows, padded(D)), or on its device."""
+        """Return all rows of a partition as float32: copies, then words.
+
+        A task's result stays padded, (rows, padded(D)), or on its device.
+        """
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
         return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
@@ -107,14 +122,31 @@ class RotationContext:
         if isinstance(rows, OutputPartition):
             return rows.words
         params = self.run.params
-        return find_objective(params.objective.name).partition_table(params, self.counts.read(partition))
+        return find_objective(params.objective.name).partition_table(params, self.read_counts(partition))
+
+    def read_counts(self, partition: int) -> Int64Array:
+        """Read the counts by which a partition's rows are drawn as negatives, shape (rows,) int64.
+
+        The weights of a word's copies add up to the weight of the word, whose own row is not drawn.
+        """
+        counts, n = self.counts.read(partition), self.partitions.n_copied
+        if not n:
+            return counts
+        counts[: self.partitions.size(partition, n)] = 0
+        exponent = NegativeSampling.of(self.run.params).ns_exponent
+        share = self.partitions.n ** (-1 / (NS_EXPONENT if exponent is None else exponent))
+        copied = np.maximum(1, np.rint(self.run.vocabulary.read_counts(0, n) * share))
+        return np.concatenate([copied.astype(np.int64), counts])
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
         """Return a partition's rows, shape (rows, D): initial rows if `origin` has no store, else the written ones."""
+        copied = np.arange(self.partitions.n_copied)
         if origin.store is None:
-            return make_initial_rows(self.run, table, self.partitions.words(partition))
+            words = np.concatenate([copied, self.partitions.words(partition)])
+            return make_initial_rows(self.run, table, words)
         if origin.file is None:
-            return read_partition(origin.store, table, partition)
+            words = read_partition(origin.store, table, partition)
+            return np.concatenate([open_table(origin.store, table)[copied], words]) if len(copied) else words
         sent = np.uint16 if table == OUTPUT and Rotation.of(self.run.params).sent_dtype == BFLOAT16 else np.float32
         rows: Float32Array = _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
         return rows
@@ -210,7 +242,7 @@ def train_buckets(
             {k: partial(open_input, k) for k in inputs},
             {k: partial(open_output, k) for k in outputs},
         )
-        read, total = context.counts.read, context.run.vocabulary.total
+        read, total = context.read_counts, context.run.vocabulary.total
         trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each, owned=owned)
         batches = list_jobs(steps, pairs, context.group_size, pool)
         trained = [*chain.from_iterable(run_in_order(pool, threads, train, jobs) for jobs in batches)]
@@ -255,16 +287,19 @@ class _Results:
         else:
             taken = self.trainer.take(table, k)
             sent, finite = taken if rounding is None else to_bfloat16(taken, np.uint64(rounding)), is_finite(taken)
-            rows = share(sent) if self.folder is None else self._write(table, k, sent)
+            columns = sent[:, : self.columns]
+            rows = share(sent) if self.folder is None else write_rows(self.folder, table, k, columns, self.attempt)
         self.finite.append(finite)
         return OutputPartition(rows, share(self.words[k])) if table == OUTPUT and self.folder is None else rows
 
-    def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
-        """Write the rows of a partition to a file; return its location."""
-        assert self.folder is not None
-        name = f"{table}-{k}-{self.attempt}"
-        write_parts(self.folder, name, [0, len(rows)], rows[:, : self.columns])
-        return PartitionOrigin(self.folder, name)
+
+def write_rows(
+    folder: Store, table: str, k: int, rows: Float32Array | UInt16Array, attempt: str = ""
+) -> PartitionOrigin:
+    """Write the rows of partition `k` of a table to a file of an attempt, a new one by default; return its location."""
+    name = f"{table}-{k}-{attempt or new_attempt()}"
+    write_parts(folder, name, [0, len(rows)], rows)
+    return PartitionOrigin(folder, name)
 
 
 def _step_totals(

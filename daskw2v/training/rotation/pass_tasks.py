@@ -13,7 +13,7 @@ whatever the size of the model. Its result names the files. So a lost worker cos
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from operator import getitem
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.rotation import bucket_task
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import HeldPartition, PartitionOrigin, RotationContext
+from daskw2v.training.rotation.copies import average_copies, set_copies, sum_copies
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, fits_one_task
 from daskw2v.training.rotation.settings import Rotation
 
@@ -134,6 +135,7 @@ class PassTasks:
         slots = trainers.slots()
         in_place = not self._needed and slots[0].startswith("inproc:")  # a worker in this process sends nothing
         future = self._submit(trainers, steps, passes, (slots[0], len(slots)), key, 0, in_place=in_place)
+        self._average_copies(key)
         held = (list(self.input), list(self.output)) if needed else (None, None)
         numbers = [step.number_of_pass for step in steps]
         self._coming, self._needed = passes[-1].current.number + 1, needed
@@ -177,6 +179,7 @@ class PassTasks:
             waiting.append([self._submit(trainers, *job, f"{key}-{step}", step) for job in jobs])
             if len(waiting) == _N_AHEAD:
                 yield await_step()
+        self._average_copies(key)
         self._coming, self._needed = work.current.number + 1, True
         while waiting:
             yield await_step()
@@ -232,13 +235,41 @@ class PassTasks:
             self.output[k] = output_rows
         return totals
 
-    def play_through_files(self, work: PassWork, folder: Store) -> Iterator[TrainedStep]:
+    def _average_copies(self, key: str, folder: Store | None = None) -> None:
+        """Submit the tasks after a pass that make all copies of a word equal; their results hold the partitions then.
+
+        `folder` is for partitions that are files, which the tasks write anew.
+        """
+        if not self._context.partitions.n_copied:
+            return
+        for table, partitions in ((INPUT, self.input), (OUTPUT, self.output)):
+            holders = [held for k, held in enumerate(partitions) if k == 0 or held is not partitions[k - 1]]
+            submit = partial(self._client.submit, priority=1, retries=2)
+            sums = [
+                submit(sum_copies, self._context, table, held, key=f"sum-copies-{key}-{table}-{n}")
+                for n, held in enumerate(holders)
+            ]
+            mean = submit(average_copies, self._context, sums, key=f"average-copies-{key}-{table}")
+            changed = iter(
+                submit(set_copies, self._context, table, held, mean, folder, key=f"set-copies-{key}-{table}-{n}")
+                for n, held in enumerate(holders)
+            )
+            before = list(partitions)
+            for k, held in enumerate(before):
+                partitions[k] = next(changed) if k == 0 or held is not before[k - 1] else partitions[k - 1]
+            if folder is not None:
+                written = gather(self._client, partitions, "Averaging copies")
+                for k, held in enumerate(before):
+                    _remove(held, k)
+                    partitions[k] = written[k]
+
+    def play_through_files(self, work: PassWork, folder: Store, key: str) -> Iterator[TrainedStep]:
         """Train a pass, whose partitions are files below the run's folder; yield each step when it is trained.
 
         Files that a step replaces are deleted.
         """
-        takes = self._trainers().task_resources
-        for groups in work.works(self._context):
+        takes, n_steps = self._trainers().task_resources, self._context.n_groups
+        for step, groups in enumerate(work.works(self._context), 1):
             jobs = {}
             for number, rounds in enumerate(groups):
                 inputs = {bucket.input: self.input[bucket.input] for bucket in rounds[0]}
@@ -253,6 +284,8 @@ class PassTasks:
                     for k, origin in trained.items():
                         _remove(table[k], k)
                         table[k] = {k: origin}
+            if step == n_steps:
+                self._average_copies(key, folder / FOLDER)
             yield TrainedStep(totals, list(self.input), list(self.output))
 
 

@@ -177,7 +177,7 @@ class RotationRun:
         if self._fits.model:
             steps = self._tasks.play(work, f"{self._session}-{current.number}")
         else:
-            steps = self._tasks.play_through_files(work, self._folder)
+            steps = self._tasks.play_through_files(work, self._folder, f"{self._session}-{current.number}")
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
@@ -245,7 +245,7 @@ def _start(
     Raises a ParameterError if there are more partitions than words.
     """
     params, n = run.params, Rotation.of(run.params).partitions
-    partitions = Partitions(run.vocabulary.size, n)
+    partitions = Partitions(run.vocabulary.size, n, Rotation.of(params).copied_words or 0)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), folder / "weights")
     await_worker(client)  # the memory is known when there are workers
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)

@@ -34,6 +34,13 @@ class Rotation(Partitioned):
         integer(1, 65536),
         stage="train",
     )
+    copied_words: int | None = setting(
+        None,
+        "most frequent words that each partition has a copy of, so that none has more pairs than others; copies are "
+        "averaged after each pass; when not given, chosen with n_partitions, or none",
+        integer(0, 65536),
+        stage="train",
+    )
     passes_per_epoch: int | None = setting(
         None,
         "times an epoch that every two partitions meet, each time over another stretch of the text; when not given so "
@@ -63,6 +70,18 @@ class Rotation(Partitioned):
             raise ParameterError(
                 f"negative_rule={rule!r} changes nothing for objective={objective.name!r}; it is for sgns.",
                 "Leave negative_rule out, or choose another objective.",
+            )
+        if self.copied_words and (rule != "tns" or not isinstance(objective, NegativeSampling)):
+            raise ParameterError(
+                f"copied_words={self.copied_words} has no kernel for objective={objective.name!r} with "
+                f"negative_rule={rule!r}.",
+                "Leave copied_words out, or choose objective='sgns' with negative_rule='tns'.",
+            )
+        exponent = objective.ns_exponent if isinstance(objective, NegativeSampling) else None
+        if self.copied_words and exponent is not None and exponent <= 0:
+            raise ParameterError(
+                f"copied_words={self.copied_words} needs an ns_exponent above 0; it is {exponent}.",
+                "Leave copied_words out, or give another ns_exponent.",
             )
         if isinstance(objective, SharedNegatives) and objective.negative_sharing != "shared":
             raise ParameterError(

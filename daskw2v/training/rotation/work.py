@@ -25,7 +25,7 @@ from daskw2v.training.rotation.pass_schedule import (
     passes_of_epoch,
 )
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes import Load, Text, Workers
+from daskw2v.training.sizes import Load, Text, Workers, estimate_load
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -39,6 +39,7 @@ _MODEL_SHARE, _PAIRS_SHARE = 0.3, 0.15
 _COPIES_OF_PAIRS = 1.5  # with several workers: pairs that a worker fetched exist twice until their pass is trained
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _MIN_WORDS, _MAX_PARTITIONS = 1000, 4096  # words of a partition, and partitions, that "auto" tries
+_LARGE_SHARE, _MIN_OCCURRENCES = 0.25, 64  # of a word to copy: of a partition's even share, and of a copy in a pass
 
 
 class Fits(NamedTuple):
@@ -66,6 +67,9 @@ class RotationWork(Work):
         self.n_partitions, self.sent_dtype = settings.partitions, settings.sent_dtype
         self.n_groups = settings.partitions // group_size(params)
         self.passes, self.length = params.epochs * passes, text.words // passes  # of all epochs; positions of a pass
+        self.n_copied = settings.copied_words or 0
+        more = 1 + self.n_copied * settings.partitions / max(1, text.vocabulary)  # copied words are rows, too
+        self.tables, self.copies = int(more * self.tables), int(more * self.copies)
         self.pairs_of_pass = self._pair_bytes(text.subsampled / passes)  # bytes
         self.notes = () if self.fits.model else (OUT_OF_CORE,)
 
@@ -73,11 +77,13 @@ class RotationWork(Work):
     def fits(self) -> Fits:
         """Which data of the run the workers hold in memory."""
         memory = self.workers.memory
-        model = fits_model(self.text.vocabulary, self.params.vector_size, self.sent_dtype, memory)
+        rows = self.text.vocabulary + self.n_copied * self.n_partitions
+        model = fits_model(rows, self.params.vector_size, self.sent_dtype, memory)
         pairs = model and fits_pairs(self.pairs_of_pass, memory)
         length = self.text.words / passes_of_epoch(self.params)
         max_passes = max_passes_of_task(length, self.pairs_of_pass, self.workers.threads, memory)
-        return Fits(model, pairs, max_passes if pairs and self.workers.n == 1 else 1)
+        together = pairs and self.workers.n == 1 and not self.n_copied  # copies are averaged between passes
+        return Fits(model, pairs, max_passes if together else 1)
 
     def train(self) -> Iterator[Moment]:
         """Yield the moments of tasks that train two groups on their pairs, and of tasks that distribute pairs."""
@@ -143,7 +149,10 @@ class RotationWork(Work):
         yield Phase("store", {"file": filed}, tasks, stored=stored)
         buckets = self.passes * math.ceil(length / slice_length(p, length)) * p**2
         cold = _cold_share(load, buckets / p) * load.pairs
-        slowest = barrier(load, p, groups) if threads == 1 else waiting_factor(load, p, p // groups, threads)
+        if threads == 1:
+            slowest = barrier(load, p, groups, self.n_copied)
+        else:
+            slowest = waiting_factor(load, p, p // groups, threads, self.n_copied)
         yield Phase("train", {"warm": load.pairs - cold, "cold": cold}, all_threads, slowest)
         yield Phase("copies", {"copy": rows * FLOAT * d}, tasks)
         yield Phase("handling", {"bucket_task": n_tasks, "bucket": buckets}, min(tasks, workers.n))
@@ -152,7 +161,8 @@ class RotationWork(Work):
         yield Phase("travel", sent=moved * load.types * (value_bytes * padded(d) + LONG), beside=hidden)
         yield Phase("travel", sent=pairs * (1 - 1 / workers.n) if fits.pairs else 0.0, beside=("train",))
         yield Phase("waiting", {"hop": submitted * groups * HOPS if fits.model else 0})
-        yield Phase("tasks", {"task": TASKS * n_tasks + pieces * tasks_of_piece})
+        averaging = 2 * self.passes * (2 * groups + 1) if self.n_copied else 0
+        yield Phase("tasks", {"task": TASKS * n_tasks + pieces * tasks_of_piece + averaging})
 
     def _pair_bytes(self, words: float) -> float:
         """Return the bytes of the pairs, with noise, of `words` words that subsampling keeps."""
@@ -210,31 +220,36 @@ def passes_ahead(n_workers: int) -> int:
 
 
 @lru_cache(8)  # many plans have the same number of partitions
-def barrier(load: Load, n_partitions: int, groups: int) -> float:
+def barrier(load: Load, n_partitions: int, groups: int, n_copied: int = 0) -> float:
     """Return the pairs of a step's largest task divided by the mean; each task trains two of `groups` groups.
 
     A task has as many pairs as its groups' shares of the words. `vocabulary.partition` assigns words back and forth; a
-    step pairs groups at random; neighbouring partitions form a group.
+    step pairs groups at random; neighbouring partitions form a group. `n_copied` words have copies in all partitions.
     """
-    shares = _shares_of_partitions(load, n_partitions).reshape(groups, -1).sum(1)
+    shares = _shares_of_partitions(load, n_partitions, n_copied).reshape(groups, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(groups)]) * groups**2)
 
 
-def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
+def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int, n_copied: int = 0) -> float:
     """Return the time of a task's `threads` threads divided by their time if no thread waited for a bucket.
 
     `run_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
     for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
+    `n_copied` words have copies in all partitions.
     """
-    largest = _shares_of_partitions(load, n_partitions).max() * n_partitions
+    largest = _shares_of_partitions(load, n_partitions, n_copied).max() * n_partitions
     return float(max(math.ceil(group_size**2 / threads) * threads / group_size**2, largest * threads / group_size))
 
 
 @lru_cache(2)
-def _shares_of_partitions(load: Load, n_partitions: int) -> Float64Array:
-    """Return the share of each of `n_partitions` partitions in the running words, shape (n_partitions,) float64."""
+def _shares_of_partitions(load: Load, n_partitions: int, n_copied: int) -> Float64Array:
+    """Return the share of each of `n_partitions` partitions in the running words, shape (n_partitions,) float64.
+
+    All partitions share the `n_copied` most frequent words.
+    """
     numbers, _ = Partitions(load.types, n_partitions).locate(np.arange(len(load.top)))
-    return np.asarray(np.bincount(numbers, load.top, n_partitions) + (1 - load.top.sum()) / n_partitions)
+    even = (1 - load.top[n_copied:].sum()) / n_partitions
+    return np.asarray(np.bincount(numbers[n_copied:], load.top[n_copied:], n_partitions) + even)
 
 
 def count_moves(groups: int, passes: int, nodes: int) -> float:
@@ -254,20 +269,33 @@ def _cold_share(load: Load, visits: float) -> float:
     return min(1.0, load.total(met) / load.pairs)
 
 
-def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions, and of groups, for "auto" to compare; none for fewer than 8,000 words.
+def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield numbers of partitions, of groups and of copied words, for "auto" to compare; none for under 8,000 words.
 
     More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
     some of Python's time: little text may be trained fastest where most threads have nothing to do. A group for each
     worker has fewest tasks and copies. Rules with noise do not have it: noise would train long before or after its
     pairs, and may diverge.
     """
-    settings = Rotation.of(params)
+    settings, n_words = Rotation.of(params), text.vocabulary
     divided = (p for p in _doubled(Rotation().partitions, n_words) if p % (settings.n_groups or 1) == 0)
     yield from ({"n_partitions": p} for p in divided)
     if settings.n_groups is None and workers.n > 1 and settings.negative_rule == "tns":
-        numbers = _doubled(2 * MAX_GROUP * workers.n, n_words)
-        yield from ({"n_partitions": p, "n_groups": workers.n} for p in numbers)
+        for p in _doubled(2 * MAX_GROUP * workers.n, n_words):
+            yield {"n_partitions": p, "n_groups": workers.n}
+            n_copied = count_words_to_copy(params.replace(n_partitions=p), text)
+            if n_copied and settings.copied_words is None and isinstance(params.objective, NegativeSampling):
+                yield {"n_partitions": p, "n_groups": workers.n, "copied_words": n_copied}
+
+
+def count_words_to_copy(params: Params, text: Text) -> int:
+    """Return the number of words so frequent that copies pay: each alone is a quarter of a partition's even share.
+
+    Each of their copies occurs often in a pass, so that the mean of the copies is of trained rows.
+    """
+    load, p = estimate_load(text, params), Rotation.of(params).partitions
+    occurrences = load.top * text.subsampled / passes_of_epoch(params) / p  # of a copy in a pass
+    return int(((load.top * p > _LARGE_SHARE) & (occurrences >= _MIN_OCCURRENCES)).sum())
 
 
 def _doubled(smallest: int, n_words: int) -> Iterator[int]:
