@@ -69,9 +69,9 @@ def test_rotation_work__of_pairs_that_memory_does_not_hold_is_that_of_their_file
     assert outside["tasks"] < inside["tasks"]
 
 
-def test_rotation_work__one_thread_of_a_task_copies():
+def test_rotation_work__four_threads_of_a_task_copy_as_fast_as_one_each():
     alone, together = (cost(1, n, 8, 1, "float32").seconds for n in (1, 8))
-    assert together["copies"] == alone["copies"]
+    assert together["copies"] == pytest.approx(alone["copies"] / 4)
     assert together["train"] < alone["train"]
 
 
@@ -99,7 +99,7 @@ def test_rotation_work__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
     whole, rounded, alone = (
         cost(1, n, 8, None, dtype) for n, dtype in ((2, "float32"), (2, "bfloat16"), (1, "float32"))
     )
-    assert whole.seconds["copies"] == pytest.approx(2 * TABLES * COPY)
+    assert whole.seconds["copies"] == pytest.approx(2 * TABLES * COPY / 2), "by two threads"
     assert alone.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY)
     assert rounded.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY / 2), "by two tasks"
     assert whole.seconds["waiting"] < rounded.seconds["waiting"]
@@ -159,3 +159,20 @@ def test_copied_words__let_no_thread_wait_for_the_partition_of_the_most_frequent
     )
     assert waiting.slowest > 4
     assert even.slowest < 1.4
+
+
+@pytest.mark.parametrize(("memory", "passes"), [(1e12, [None]), (3e9, [None, 96])])
+def test_candidate_settings__have_passes_whose_pairs_workers_hold(memory, passes):
+    """Pairs that do not fit into memory are written and read; half as many passes again would not fit either."""
+    text = Text(840_000_000, 8_000_000, 400_000_000, 1_000_000, 1, 1, 10**7, 10**6, 10**6)
+    workers = Workers(2, 1, memory, limit=memory / 2)
+    params = Params(strategy="rotation", epochs=1, n_groups=2)
+    tried = [changes for changes in candidate_settings(params, text, workers) if changes["n_partitions"] == 32]
+    assert [changes.get("passes_per_epoch") for changes in tried] == passes
+    for changes in tried:
+        fits = RotationWork(params.replace(**changes), Resources(), text, workers).fits
+        assert fits.model
+        assert fits.pairs == (memory > 1e10 or "passes_per_epoch" in changes)
+    assert len(tried) == 1 or tried[1]["passes_per_epoch"] % 8 == 0
+    given = [*candidate_settings(params.replace(passes_per_epoch=4), text, workers)]
+    assert not any("passes_per_epoch" in changes for changes in given)

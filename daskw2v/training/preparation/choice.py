@@ -35,7 +35,8 @@ NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
 LAYOUT = Layout("choices/<choice>")
 _GAIN = 0.8  # share of the plainest run's seconds: forecasts are not exact, and fewer parts are simpler
 _WORTH = 60  # seconds that another setting saves, for a hint
-_CHOSEN = ("n_replicas", "n_partitions", "n_groups", "copied_words")  # settings of strategies that are chosen
+# Settings of strategies that are chosen
+_CHOSEN = ("n_replicas", "n_partitions", "n_groups", "copied_words", "passes_per_epoch")
 
 
 class Candidate(NamedTuple):

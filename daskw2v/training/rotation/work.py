@@ -37,6 +37,7 @@ TASKS = 4  # of a pair of groups: its task, and one for each of its three result
 # that Dask keeps, need the rest
 _MODEL_SHARE, _PAIRS_SHARE = 0.3, 0.15
 _COPIES_OF_PAIRS = 1.5  # with several workers: pairs that a worker fetched exist twice until their pass is trained
+_COPYING = 4  # threads of a task that copy rows as fast as one each
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _MIN_WORDS, _MAX_PARTITIONS = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 _LARGE_SHARE, _MIN_OCCURRENCES = 0.25, 64  # of a word to copy: of a partition's even share, and of a copy in a pass
@@ -123,7 +124,8 @@ class RotationWork(Work):
         partitions of all tasks (`rotation.pass_tasks`), read and written, by one thread of each task.
         train: `train_bucket`; tasks of one thread wait for the largest bucket of a round, threads of a task as
         `waiting_factor` says; a row is cold once in each bucket of a slice that has pairs of the row.
-        copies: `CpuPartitionTrainer` copies the rows of a task in and out, partition by partition.
+        copies: `CpuPartitionTrainer` copies the rows of a task in and out, by the task's threads; a few of them take
+        what a machine's memory gives.
         handling: the rest of `bucket_task.train_buckets`; threads of a process execute it one by one (Python's lock).
         travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of
         inputs. Held pairs, which are sent while others are trained.
@@ -145,8 +147,8 @@ class RotationWork(Work):
         n_tasks, pairs = submitted * groups**2, load.pairs * pair_type(-(-load.types // p)).itemsize
         rows = 2 * n_tasks * load.types / groups  # of all tasks
         filed = 0.0 if fits.model else rows * (FLOAT + value_bytes) * d
-        stored = load.words * INT + (0 if fits.pairs else 2 * pairs) + filed
-        yield Phase("store", {"file": filed}, tasks, stored=stored)
+        filed += 0 if fits.pairs else 2 * pairs
+        yield Phase("store", {"file": filed}, tasks, stored=load.words * INT + filed)
         buckets = self.passes * math.ceil(length / slice_length(p, length)) * p**2
         cold = _cold_share(load, buckets / p) * load.pairs
         if threads == 1:
@@ -154,7 +156,8 @@ class RotationWork(Work):
         else:
             slowest = waiting_factor(load, p, p // groups, threads, self.n_copied)
         yield Phase("train", {"warm": load.pairs - cold, "cold": cold}, all_threads, slowest)
-        yield Phase("copies", {"copy": rows * FLOAT * d}, tasks)
+        copying = tasks * (min(threads, _COPYING) if fits.model else 1)
+        yield Phase("copies", {"copy": rows * FLOAT * d}, copying)
         yield Phase("handling", {"bucket_task": n_tasks, "bucket": buckets}, min(tasks, workers.n))
         moved = count_moves(groups, self.passes, workers.n) if fits.model else 0.0
         hidden = ("train", "copies") if groups >= 2 * all_threads else ()
@@ -208,7 +211,12 @@ def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -
 
 def fits_pairs(pair_bytes: float, memory: float) -> bool:
     """Return whether a cluster with `memory` bytes of memory holds the pairs of passes, of `pair_bytes` a pass."""
-    return passes_ahead(2) * _COPIES_OF_PAIRS * pair_bytes <= _PAIRS_SHARE * memory
+    return pair_bytes <= max_pair_bytes(memory)
+
+
+def max_pair_bytes(memory: float) -> float:
+    """Return the bytes of a pass's pairs that a cluster with `memory` bytes of memory holds."""
+    return _PAIRS_SHARE * memory / (passes_ahead(2) * _COPIES_OF_PAIRS)
 
 
 def passes_ahead(n_workers: int) -> int:
@@ -270,7 +278,21 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield numbers of partitions, of groups and of copied words, for "auto" to compare; none for under 8,000 words.
+    """Yield settings for "auto" to compare; none for fewer than 8,000 words.
+
+    They are numbers of partitions, groups and copied words. Where workers do not hold the pairs of a pass, each is
+    compared with more passes, too, whose pairs they hold.
+    """
+    for changes in _divisions(params, text, workers):
+        yield changes
+        work = RotationWork(params.replace(**changes), Resources(), text, workers)
+        passes = passes_of_epoch(work.params) * math.ceil(work.pairs_of_pass / max_pair_bytes(workers.memory))
+        if work.fits.model and not work.fits.pairs and Rotation.of(params).passes_per_epoch is None:
+            yield {**changes, "passes_per_epoch": passes}
+
+
+def _divisions(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield numbers of partitions, of groups and of copied words.
 
     More partitions take less memory each, and keep more threads busy. Fewer have fewer buckets, each of which takes
     some of Python's time: little text may be trained fastest where most threads have nothing to do. A group for each
