@@ -26,6 +26,7 @@ INTEGERS = {  # lowest and highest
     "negative": (1, 1024), "epochs": (1, None), "seed": (0, 2**63 - 1), "n_replicas": (1, 65536),
     "merges_per_round": (1, None), "frequent_rows": (1, None),
     "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
+    "copied_words": (0, 65536),
     "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
     "threads": (1, 4096), "hot_rows": (0, 4096), "max_in_flight": (1, 65536),
     "eval_every": (1, None), "max_bad_blocks": (0, None), "phrases": (0, 8), "phrase_min_count": (1, None),

@@ -161,7 +161,7 @@ def test_copied_words__let_no_thread_wait_for_the_partition_of_the_most_frequent
     assert even.slowest < 1.4
 
 
-@pytest.mark.parametrize(("memory", "passes"), [(1e12, [None]), (3e9, [None, 96])])
+@pytest.mark.parametrize(("memory", "passes"), [(1e12, [24]), (3e9, [24, 96])])
 def test_candidate_settings__have_passes_whose_pairs_workers_hold(memory, passes):
     """Pairs that do not fit into memory are written and read; half as many passes again would not fit either."""
     text = Text(840_000_000, 8_000_000, 400_000_000, 1_000_000, 1, 1, 10**7, 10**6, 10**6)
@@ -172,7 +172,16 @@ def test_candidate_settings__have_passes_whose_pairs_workers_hold(memory, passes
     for changes in tried:
         fits = RotationWork(params.replace(**changes), Resources(), text, workers).fits
         assert fits.model
-        assert fits.pairs == (memory > 1e10 or "passes_per_epoch" in changes)
-    assert len(tried) == 1 or tried[1]["passes_per_epoch"] % 8 == 0
+        assert fits.pairs == (memory > 1e10 or changes["passes_per_epoch"] == 96)
     given = [*candidate_settings(params.replace(passes_per_epoch=4), text, workers)]
     assert not any("passes_per_epoch" in changes for changes in given)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "passes"), [(1, {8: None, 16: 24, 64: 24}), (2, {8: None, 16: None, 64: 12}), (5, {64: None})]
+)
+def test_candidate_settings__have_passes_that_keep_quality_in_few_epochs(epochs, passes):
+    text = Text(10**9, 10**5, 5 * 10**8, 10**5, 1, 1, 10**7, 10**5, 10**5)
+    tried = [*candidate_settings(Params(strategy="rotation", epochs=epochs), text, Workers(1, 8))]
+    by_partitions = {changes["n_partitions"]: changes.get("passes_per_epoch") for changes in tried}
+    assert passes.items() <= by_partitions.items()

@@ -19,6 +19,7 @@ from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, sli
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import (
     MAX_GROUP,
+    MIN_PASSES,
     fits_one_task,
     group_size,
     max_passes_of_threads,
@@ -280,10 +281,13 @@ def _cold_share(load: Load, visits: float) -> float:
 def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield settings for "auto" to compare; none for fewer than 8,000 words.
 
-    They are numbers of partitions, groups and copied words. Where workers do not hold the pairs of a pass, each is
-    compared with more passes, too, whose pairs they hold.
+    They are numbers of partitions, groups and copied words, with as many passes as keep one replica's quality. Where
+    workers do not hold the pairs of a pass, each is compared with more passes, too, whose pairs they hold.
     """
-    for changes in _divisions(params, text, workers):
+    least = -(-MIN_PASSES // params.epochs)
+    for division in _divisions(params, text, workers):
+        few = passes_of_epoch(params.replace(**division)) < least and Rotation.of(params).passes_per_epoch is None
+        changes = {**division, "passes_per_epoch": least} if few else division
         yield changes
         work = RotationWork(params.replace(**changes), Resources(), text, workers)
         passes = passes_of_epoch(work.params) * math.ceil(work.pairs_of_pass / max_pair_bytes(workers.memory))
