@@ -1,12 +1,12 @@
 """Forecasts of training by the formulas of `daskw2v estimate`, on 1 to 64 machines: seconds, and share of the ideal.
 
-Averaging has a replica a machine. Rotation has a partition a thread, a group a worker, rows sent as bfloat16, and the
-fastest of several numbers of workers a machine and of passes that fit into memory; or the settings that "auto" tries,
-which `daskw2v estimate` forecasts. The ideal is the fastest on one machine, divided by the number of machines. Words
-are drawn by Zipf's law. Nothing is trained.
+Averaging has a replica a machine, up to as many as keep quality. Rotation has a partition a thread, a group a worker,
+rows sent as bfloat16, and the fastest of several numbers of workers a machine and of passes that fit into memory; or
+the settings that "auto" tries, which `daskw2v estimate` forecasts. The ideal is the fastest on the fewest machines,
+divided by their number. Words are drawn by Zipf's law. Nothing is trained.
 
-    python -m benchmarks.forecast [--words 17e9] [--types 1000000] [--size 300] [--machines 1 2 4 8 16 64]
-        [--threads 16] [--gbits 10] [--memory 64]
+    python -m benchmarks.forecast [--words 17e9] [--types 1000000] [--size 300] [--epochs 1]
+        [--machines 1 2 4 8 16 64] [--threads 16] [--gbits 10] [--memory 64]
 """
 
 import argparse
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.errors import counted
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import MACHINE_B, forecast
 from daskw2v.training.sizes import Text, Workers, estimate_load, subsampled_frequencies
@@ -27,12 +28,9 @@ PASSES = [2**i for i in range(8)]  # an epoch, of rotation
 
 def tried(kind: str, workers: Workers, options: argparse.Namespace) -> Iterator[Params]:
     """Yield the settings of a kind on workers."""
-    params = Params(vector_size=options.size, epochs=1, strategy=kind.partition(" ")[0])
-    if kind == AVERAGING:
-        yield params.replace(n_replicas=workers.n)
-        return
-    if kind == AUTO:
-        found = find_strategy(ROTATION).tried(params, text_of(options), workers)
+    params = Params(vector_size=options.size, epochs=options.epochs, strategy=kind.partition(" ")[0])
+    if kind in (AVERAGING, AUTO):
+        found = find_strategy(params.strategy.name).tried(params, text_of(options), workers)
         yield from (params.replace(**changes) for changes in found)
         return
     groups = workers.n if workers.n > 1 else None
@@ -50,9 +48,9 @@ def text_of(options: argparse.Namespace) -> Text:
 
 
 def seconds_of(kind: str, n: int, options: argparse.Namespace) -> float:
-    """Return the least seconds of an epoch on n machines, whose workers share memory and link of a machine."""
+    """Return the least seconds of all epochs on n machines, whose workers share memory and link of a machine."""
     text, least = text_of(options), math.inf
-    load = estimate_load(text, Params(epochs=1))
+    load = estimate_load(text, Params(epochs=options.epochs))
     for k in (k for k in range(1, options.threads + 1) if options.threads % k == 0):
         if k > 1 and kind == AVERAGING:  # a replica a worker
             break
@@ -70,14 +68,17 @@ def seconds_of(kind: str, n: int, options: argparse.Namespace) -> float:
 def measure(session: Session) -> None:
     options = session.options
     session.text = f"no text: {options.words:,.0f} words of {options.types:,} types by Zipf's law, d={options.size}"
-    machines = [1, *(n for n in options.machines if n > 1)]
+    machines = sorted(options.machines)
     where = f"{options.threads} threads, {options.memory:g} GB and {options.gbits:g} Gbit/s a machine"
     seconds = {name: [seconds_of(name, n, options) for n in machines] for name in (AVERAGING, ROTATION, AUTO)}
-    ideal = min(several[0] for several in seconds.values())
+    ideal = machines[0] * min(several[0] for several in seconds.values())
     heads = [str(n) for n in machines]
     hours = session.table(f"Hours of an epoch; {where}", heads, ".3g")
     for name, several in seconds.items():
-        hours.row(name, *(one / 3600 for one in several))
+        hours.row(name, *(one / options.epochs / 3600 for one in several))
+    of_run = session.table(f"Machine hours, {counted(options.epochs, 'epoch')}; {where}", heads, ".3g")
+    for name, several in seconds.items():
+        of_run.row(name, *(n * one / 3600 for n, one in zip(machines, several, strict=True)))
     shares = session.table(f"Share of the ideal, %; {where}", heads, ".0f")
     for name, several in seconds.items():
         shares.row(name, *(100 * ideal / n / one for n, one in zip(machines, several, strict=True)))
@@ -91,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--words", type=float, default=17e9, help="of an epoch; 100 GB of Wikipedia's text have 17e9")
     parser.add_argument("--types", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=300, help="vector_size")
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4, 8, 16, 64])
     parser.add_argument("--threads", type=int, default=16, help="of a machine")
     parser.add_argument("--gbits", type=float, default=10, help="Gbit/s of a machine's link")

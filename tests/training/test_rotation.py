@@ -165,7 +165,7 @@ def no_room(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["tns", "sg_hs", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))]
+    "name", ["tns", "sg_hs", "copies", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("sns", "bns"))]
 )
 def test_rotation__of_a_model_beyond_the_clusters_memory_gives_the_same_bits(
     client, text, undisturbed, tmp_path, no_room, name

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -146,10 +146,17 @@ class RotationContext:
             return make_initial_rows(self.run, table, words)
         if origin.file is None:
             words = read_partition(origin.store, table, partition)
-            return np.concatenate([open_table(origin.store, table)[copied], words]) if len(copied) else words
+            n = len(copied)
+            return np.concatenate([_read_copies(origin.store, table, n), words]) if n else words
         sent = np.uint16 if table == OUTPUT and Rotation.of(self.run.params).sent_dtype == BFLOAT16 else np.float32
         rows: Float32Array = _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
         return rows
+
+
+@lru_cache(maxsize=2)
+def _read_copies(store: Store, table: str, n: int) -> Float32Array:
+    """Read the rows of the first n words of a table of a checkpoint, which all partitions of a process need."""
+    return open_table(store, table)[:n]
 
 
 def _widened(rows: Any) -> Any:

@@ -11,10 +11,10 @@ whatever the size of the model. Its result names the files. So a lost worker cos
 """
 
 import time
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, pairwise
 from operator import getitem
 from typing import NamedTuple
 
@@ -242,26 +242,32 @@ class PassTasks:
         """
         if not self._context.partitions.n_copied:
             return
+        submit, size = partial(self._client.submit, priority=1, retries=2), self._context.group_size
         for table, partitions in ((INPUT, self.input), (OUTPUT, self.output)):
-            holders = [held for k, held in enumerate(partitions) if k == 0 or held is not partitions[k - 1]]
-            submit = partial(self._client.submit, priority=1, retries=2)
+            # The tasks' results hold one group or several, in order; each file is held alone
+            ends = [k for k in range(1, len(partitions)) if partitions[k] is not partitions[k - 1]]
+            ranges = pairwise([0, *(k for k in ends if k % size == 0), len(partitions)])
+            holders = {
+                first: partitions[first] if folder is None else dict(ChainMap(*partitions[first:last]))
+                for first, last in ranges
+            }
             sums = [
-                submit(sum_copies, self._context, table, held, key=f"sum-copies-{key}-{table}-{n}")
-                for n, held in enumerate(holders)
+                submit(sum_copies, self._context, table, held, key=f"sum-copies-{key}-{table}-{first}")
+                for first, held in holders.items()
             ]
             mean = submit(average_copies, self._context, sums, key=f"average-copies-{key}-{table}")
-            changed = iter(
-                submit(set_copies, self._context, table, held, mean, folder, key=f"set-copies-{key}-{table}-{n}")
-                for n, held in enumerate(holders)
-            )
-            before = list(partitions)
-            for k, held in enumerate(before):
-                partitions[k] = next(changed) if k == 0 or held is not before[k - 1] else partitions[k - 1]
+            changed = {
+                first: submit(set_copies, self._context, table, held, mean, folder, key=f"copies-{key}-{table}-{first}")
+                for first, held in holders.items()
+            }
+            before, holder = list(partitions), changed[0]
+            for k in range(len(partitions)):
+                partitions[k] = holder = changed.get(k, holder)
             if folder is not None:
-                written = gather(self._client, partitions, "Averaging copies")
+                written = dict(ChainMap(*gather(self._client, list(changed.values()), "Averaging copies")))
                 for k, held in enumerate(before):
                     _remove(held, k)
-                    partitions[k] = written[k]
+                    partitions[k] = {k: written[k]}
 
     def play_through_files(self, work: PassWork, folder: Store, key: str) -> Iterator[TrainedStep]:
         """Train a pass, whose partitions are files below the run's folder; yield each step when it is trained.

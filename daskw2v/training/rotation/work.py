@@ -320,7 +320,8 @@ def count_words_to_copy(params: Params, text: Text) -> int:
     Each of their copies occurs often in a pass, so that the mean of the copies is of trained rows.
     """
     load, p = estimate_load(text, params), Rotation.of(params).partitions
-    occurrences = load.top * text.subsampled / passes_of_epoch(params) / p  # of a copy in a pass
+    passes = max(passes_of_epoch(params), MIN_PASSES // params.epochs)
+    occurrences = load.top * text.subsampled / passes / p  # of a copy in a pass
     return int(((load.top * p > _LARGE_SHARE) & (occurrences >= _MIN_OCCURRENCES)).sum())
 
 
