@@ -11,7 +11,7 @@ whatever the size of the model. Its result names the files. So a lost worker cos
 """
 
 import time
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import chain, pairwise
@@ -248,7 +248,7 @@ class PassTasks:
             ends = [k for k in range(1, len(partitions)) if partitions[k] is not partitions[k - 1]]
             ranges = pairwise([0, *(k for k in ends if k % size == 0), len(partitions)])
             holders = {
-                first: partitions[first] if folder is None else dict(ChainMap(*partitions[first:last]))
+                first: partitions[first] if folder is None else {k: partitions[k][k] for k in range(first, last)}
                 for first, last in ranges
             }
             sums = [
@@ -264,10 +264,10 @@ class PassTasks:
             for k in range(len(partitions)):
                 partitions[k] = holder = changed.get(k, holder)
             if folder is not None:
-                written = dict(ChainMap(*gather(self._client, list(changed.values()), "Averaging copies")))
-                for k, held in enumerate(before):
-                    _remove(held, k)
-                    partitions[k] = {k: written[k]}
+                written = chain(*map(dict.items, gather(self._client, list(changed.values()), "Averaging copies")))
+                for k, origin in written:
+                    _remove(before[k], k)
+                    partitions[k] = {k: origin}
 
     def play_through_files(self, work: PassWork, folder: Store, key: str) -> Iterator[TrainedStep]:
         """Train a pass, whose partitions are files below the run's folder; yield each step when it is trained.

@@ -148,8 +148,9 @@ class RotationWork(Work):
         n_tasks, pairs = submitted * groups**2, load.pairs * pair_type(-(-load.types // p)).itemsize
         rows = 2 * n_tasks * load.types / groups  # of all tasks
         filed = 0.0 if fits.model else rows * (FLOAT + value_bytes) * d
-        filed += 0 if fits.pairs else 2 * pairs
         yield Phase("store", {"file": filed}, tasks, stored=load.words * INT + filed)
+        filed_pairs = 0 if fits.pairs else 2 * pairs
+        yield Phase("store", {"file": filed_pairs}, workers.slots, stored=filed_pairs)
         buckets = self.passes * math.ceil(length / slice_length(p, length)) * p**2
         cold = _cold_share(load, buckets / p) * load.pairs
         if threads == 1:
