@@ -5,7 +5,7 @@ with so many replicas. Scores stand beside one replica's, with the megabytes of 
 
     python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--runs 10:5 30:1] [--seeds 1 2 3]
                                   [--rules sequential mean] [--merges N] [--frequent-rows N] [--cache DIR]
-                                  [--rotation [PARTITIONS[:COPIED_WORDS] ...]]
+                                  [--rotation [PARTITIONS[:COPIED_WORDS[:PASSES]] ...]]
 
 A run is a number of parts of 10 MB of Wikipedia and a number of epochs. `--merges` are those an epoch of the rows of
 the most frequent words, `--frequent-rows`; the package's own numbers where they are left out. What --cache holds is not
@@ -252,13 +252,13 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
                 changes["frequent_rows"] = options.frequent_rows
             yield _name_of(n, rule, options), settled_params(params.replace(**changes))
         if n == 1 and options.rotation is not None and find_objective(params.objective.name).bucket_trainers:
-            for partitions, copied in options.rotation or [(None, None)]:
+            for partitions, copied, passes in options.rotation or [(None, None, None)]:
+                facts = {"partitions": partitions, "copied words": copied, "passes an epoch": passes}
+                name = ", ".join(["rotation", *(f"{n} {what}" for what, n in facts.items() if n)])
                 # A group for each of eight workers, as "auto" has it: tasks would take most of the time of more groups
-                changes = {"n_partitions": partitions, "n_groups": partitions and 8, "copied_words": copied}
-                numbers = f", {partitions} partitions" if partitions else ""
-                copies = f", {copied} copied words" if copied else ""
-                params = params.replace(strategy="rotation", **changes)
-                yield f"rotation{numbers}{copies}", settled_params(params)
+                changes = {"n_partitions": partitions, "n_groups": partitions and 8}
+                changes |= {"copied_words": copied, "passes_per_epoch": passes}
+                yield name, settled_params(params.replace(strategy="rotation", **changes))
 
 
 def _name_of(n: int, rule: str | None, options: argparse.Namespace) -> str:
@@ -296,9 +296,11 @@ def _run_of(text: str) -> tuple[float, int]:
     return float(parts), int(epochs)
 
 
-def _rotation_of(text: str) -> tuple[int, int | None]:
-    partitions, _, copied = text.partition(":")
-    return int(partitions), int(copied) if copied else None
+def _rotation_of(text: str) -> tuple[int, int | None, int | None]:
+    partitions, copied, passes = (int(part) if part else None for part in f"{text}::".split(":")[:3])
+    if partitions is None:
+        raise ValueError(text)
+    return partitions, copied, passes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -309,8 +311,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rotation",
         type=_rotation_of,
         nargs="*",
-        metavar="PARTITIONS[:COPIED_WORDS]",
-        help="train by rotation, too, with so many partitions in eight groups; the defaults without a number",
+        metavar="PARTITIONS[:COPIED_WORDS[:PASSES]]",
+        help="train by rotation, too, with so many partitions in eight groups, copied words and passes an epoch",
     )
     parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
     parser.add_argument("--frequent-rows", type=int, help="number of rows that are merged so often")
@@ -326,7 +328,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {"seeds": [1], "runs": [(0.05, 1)]},
         ("1 replica", "replicas, sequential", *NAMES),
-        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation", "16:8")),
+        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation", "16:8:2")),
     ),
     add_arguments,
     measure,

@@ -161,18 +161,13 @@ def test_copied_words__let_no_thread_wait_for_the_partition_of_the_most_frequent
     assert even.slowest < 1.4
 
 
-@pytest.mark.parametrize(("memory", "passes"), [(1e12, [24]), (3e9, [24, 96])])
-def test_candidate_settings__have_passes_whose_pairs_workers_hold(memory, passes):
-    """Pairs that do not fit into memory are written and read; half as many passes again would not fit either."""
+@pytest.mark.parametrize(("memory", "passes"), [(1e12, [24]), (3e9, [None])])
+def test_candidate_settings__have_more_passes_only_where_workers_hold_their_pairs(memory, passes):
     text = Text(840_000_000, 8_000_000, 400_000_000, 1_000_000, 1, 1, 10**7, 10**6, 10**6)
     workers = Workers(2, 1, memory, limit=memory / 2)
     params = Params(strategy="rotation", epochs=1, n_groups=2)
     tried = [changes for changes in candidate_settings(params, text, workers) if changes["n_partitions"] == 32]
     assert [changes.get("passes_per_epoch") for changes in tried] == passes
-    for changes in tried:
-        fits = RotationWork(params.replace(**changes), Resources(), text, workers).fits
-        assert fits.model
-        assert fits.pairs == (memory > 1e10 or changes["passes_per_epoch"] == 96)
     given = [*candidate_settings(params.replace(passes_per_epoch=4), text, workers)]
     assert not any("passes_per_epoch" in changes for changes in given)
 

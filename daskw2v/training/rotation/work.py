@@ -213,12 +213,7 @@ def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -
 
 def fits_pairs(pair_bytes: float, memory: float) -> bool:
     """Return whether a cluster with `memory` bytes of memory holds the pairs of passes, of `pair_bytes` a pass."""
-    return pair_bytes <= max_pair_bytes(memory)
-
-
-def max_pair_bytes(memory: float) -> float:
-    """Return the bytes of a pass's pairs that a cluster with `memory` bytes of memory holds."""
-    return _PAIRS_SHARE * memory / (passes_ahead(2) * _COPIES_OF_PAIRS)
+    return passes_ahead(2) * _COPIES_OF_PAIRS * pair_bytes <= _PAIRS_SHARE * memory
 
 
 def passes_ahead(n_workers: int) -> int:
@@ -282,18 +277,16 @@ def _cold_share(load: Load, visits: float) -> float:
 def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield settings for "auto" to compare; none for fewer than 8,000 words.
 
-    They are numbers of partitions, groups and copied words, with as many passes as keep one replica's quality. Where
-    workers do not hold the pairs of a pass, each is compared with more passes, too, whose pairs they hold.
+    They are numbers of partitions, groups and copied words, with as many passes as keep one replica's quality if
+    workers hold the pairs of a pass. Pairs in files have the passes of Params: more took workers to their memory's limit.
     """
     least = -(-MIN_PASSES // params.epochs)
-    for division in _divisions(params, text, workers):
-        few = passes_of_epoch(params.replace(**division)) < least and Rotation.of(params).passes_per_epoch is None
-        changes = {**division, "passes_per_epoch": least} if few else division
-        yield changes
-        work = RotationWork(params.replace(**changes), Resources(), text, workers)
-        passes = passes_of_epoch(work.params) * math.ceil(work.pairs_of_pass / max_pair_bytes(workers.memory))
-        if work.fits.model and not work.fits.pairs and Rotation.of(params).passes_per_epoch is None:
-            yield {**changes, "passes_per_epoch": passes}
+    for changes in _divisions(params, text, workers):
+        given = params.replace(**changes)
+        more = given.replace(passes_per_epoch=least)
+        few = passes_of_epoch(given) < least and Rotation.of(params).passes_per_epoch is None
+        held = few and RotationWork(more, Resources(), text, workers).fits.pairs
+        yield {**changes, "passes_per_epoch": least} if held else changes
 
 
 def _divisions(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
