@@ -278,7 +278,7 @@ def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator
     """Yield settings for "auto" to compare; none for fewer than 8,000 words.
 
     They are numbers of partitions, groups and copied words, with as many passes as keep one replica's quality if
-    workers hold the pairs of a pass. Pairs in files have the passes of Params: more took workers to their memory's limit.
+    workers hold the pairs of a pass. Pairs in files have the passes of Params: more took workers out of memory.
     """
     least = -(-MIN_PASSES // params.epochs)
     for changes in _divisions(params, text, workers):
