@@ -328,7 +328,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {"seeds": [1], "runs": [(0.05, 1)]},
         ("1 replica", "replicas, sequential", *NAMES),
-        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation", "16:8:2")),
+        ((), ("--replicas", "1", "9", "--merges", "4", "--frequent-rows", "100", "--rotation=16:8:2")),
     ),
     add_arguments,
     measure,
