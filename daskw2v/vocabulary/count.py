@@ -241,8 +241,9 @@ def count_words(
         folder.write_manifest({"paths": paths}, "shards.json")
         if listed is not None:
             buckets.write_list(folder, listed)
-        threads = total_threads(client())
-        n_buckets = buckets.choose_n_buckets(n_types, threads, usable_memory(client()) / threads)
+        cluster = client()
+        threads = total_threads(cluster)
+        n_buckets = buckets.choose_n_buckets(n_types, threads, usable_memory(cluster) / threads)
         fields = _run_steps(stage, folder, store, rules, n_buckets)
         manifest = {"build": folder.name, **fields, "seconds": round(time.monotonic() - began, 3)}
         vocabulary = _from_manifest(store, key, identity, manifest)

@@ -69,9 +69,9 @@ def test_rotation_work__of_pairs_that_memory_does_not_hold_is_that_of_their_file
     assert outside["tasks"] < inside["tasks"]
 
 
-def test_rotation_work__four_threads_of_a_task_copy_as_fast_as_one_each():
+def test_rotation_work__one_thread_of_a_task_copies():
     alone, together = (cost(1, n, 8, 1, "float32").seconds for n in (1, 8))
-    assert together["copies"] == pytest.approx(alone["copies"] / 4)
+    assert together["copies"] == alone["copies"]
     assert together["train"] < alone["train"]
 
 
@@ -99,7 +99,7 @@ def test_rotation_work__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
     whole, rounded, alone = (
         cost(1, n, 8, None, dtype) for n, dtype in ((2, "float32"), (2, "bfloat16"), (1, "float32"))
     )
-    assert whole.seconds["copies"] == pytest.approx(2 * TABLES * COPY / 2), "by two threads"
+    assert whole.seconds["copies"] == pytest.approx(2 * TABLES * COPY)
     assert alone.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY)
     assert rounded.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY / 2), "by two tasks"
     assert whole.seconds["waiting"] < rounded.seconds["waiting"]

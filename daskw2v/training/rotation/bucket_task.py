@@ -300,11 +300,9 @@ class _Results:
         return OutputPartition(rows, share(self.words[k])) if table == OUTPUT and self.folder is None else rows
 
 
-def write_rows(
-    folder: Store, table: str, k: int, rows: Float32Array | UInt16Array, attempt: str = ""
-) -> PartitionOrigin:
-    """Write the rows of partition `k` of a table to a file of an attempt, a new one by default; return its location."""
-    name = f"{table}-{k}-{attempt or new_attempt()}"
+def write_rows(folder: Store, table: str, k: int, rows: Float32Array | UInt16Array, attempt: str) -> PartitionOrigin:
+    """Write the rows of partition `k` of a table to a file of an attempt; return its location."""
+    name = f"{table}-{k}-{attempt}"
     write_parts(folder, name, [0, len(rows)], rows)
     return PartitionOrigin(folder, name)
 

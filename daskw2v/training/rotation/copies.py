@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from daskw2v.cluster.shared_memory import share
+from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.rotation.bucket_task import (
     OutputPartition,
@@ -47,14 +48,14 @@ def set_copies(
 
     With `folder`, the rows are written as files, as by `bucket_task.train_buckets`.
     """
-    changed = dict[int, PartitionRows]()
+    changed, attempt = dict[int, PartitionRows](), new_attempt()
     for k, before in held.items():
         rows = np.array(context.rows_as_held(table, k, before), order="C")
         own = context.partitions.words(k, 0, context.partitions.size(k, len(mean)))
         rows[: len(mean), : mean.shape[1]] = mean
         rows[len(mean) : len(mean) + len(own), : mean.shape[1]] = mean[own]
         if folder is not None:
-            changed[k] = write_rows(folder, table, k, rows[:, : mean.shape[1]])
+            changed[k] = write_rows(folder, table, k, rows[:, : mean.shape[1]], attempt)
         elif isinstance(before, OutputPartition):
             changed[k] = OutputPartition(share(rows), before.words)
         else:

@@ -27,18 +27,26 @@ from daskw2v.training.loop.strategy import alpha_at, even_part
 from daskw2v.training.rotation.settings import Rotation
 
 MAX_GROUP = 4  # partitions of a group, where Params leave the number of groups open
-# Passes of all epochs where Params leave them open: at least MIN_PASSES, and more with few partitions, whose buckets
-# take long. One epoch has at most a third of them, unless "auto" chooses: a single epoch of 300 MB loses a twentieth of
-# the analogies with 8 passes over 64 partitions, and none with 24
-MIN_PASSES, _PASSES_BY_PARTITIONS = 24, 768
+# Passes of all epochs where Params leave them open: at least _MIN_PASSES, and more with few partitions, whose buckets
+# take long. One epoch has at most a third of them
+_MIN_PASSES, _PASSES_BY_PARTITIONS = 24, 768
 TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes; the task takes .01 s besides its buckets
 
 
 def passes_of_epoch(params: Params) -> int:
     """Return the number of passes in an epoch."""
     settings = Rotation.of(params)
-    passes = max(MIN_PASSES, _PASSES_BY_PARTITIONS // settings.partitions)
+    passes = max(_MIN_PASSES, _PASSES_BY_PARTITIONS // settings.partitions)
     return settings.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
+
+
+def enough_passes(params: Params) -> int:
+    """Return the number of passes in an epoch that keep one replica's quality, also if there are few epochs.
+
+    A single epoch of 300 MB loses a twentieth of the analogies with 8 passes over 64 partitions, and none with 24.
+    """
+    passes = passes_of_epoch(params)
+    return passes if Rotation.of(params).passes_per_epoch else max(passes, -(-_MIN_PASSES // params.epochs))
 
 
 def group_size(params: Params) -> int:

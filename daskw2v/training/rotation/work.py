@@ -19,7 +19,7 @@ from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, sli
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import (
     MAX_GROUP,
-    MIN_PASSES,
+    enough_passes,
     fits_one_task,
     group_size,
     max_passes_of_threads,
@@ -38,7 +38,6 @@ TASKS = 4  # of a pair of groups: its task, and one for each of its three result
 # that Dask keeps, need the rest
 _MODEL_SHARE, _PAIRS_SHARE = 0.3, 0.15
 _COPIES_OF_PAIRS = 1.5  # with several workers: pairs that a worker fetched exist twice until their pass is trained
-_COPYING = 4  # threads of a task that copy rows as fast as one each
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
 _MIN_WORDS, _MAX_PARTITIONS = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 _LARGE_SHARE, _MIN_OCCURRENCES = 0.25, 64  # of a word to copy: of a partition's even share, and of a copy in a pass
@@ -125,8 +124,7 @@ class RotationWork(Work):
         partitions of all tasks (`rotation.pass_tasks`), read and written, by one thread of each task.
         train: `train_bucket`; tasks of one thread wait for the largest bucket of a round, threads of a task as
         `waiting_factor` says; a row is cold once in each bucket of a slice that has pairs of the row.
-        copies: `CpuPartitionTrainer` copies the rows of a task in and out, by the task's threads; a few of them take
-        what a machine's memory gives.
+        copies: `CpuPartitionTrainer` copies the rows of a task in and out, partition by partition.
         handling: the rest of `bucket_task.train_buckets`; threads of a process execute it one by one (Python's lock).
         travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of
         inputs. Held pairs, which are sent while others are trained.
@@ -158,8 +156,7 @@ class RotationWork(Work):
         else:
             slowest = waiting_factor(load, p, p // groups, threads, self.n_copied)
         yield Phase("train", {"warm": load.pairs - cold, "cold": cold}, all_threads, slowest)
-        copying = tasks * (min(threads, _COPYING) if fits.model else 1)
-        yield Phase("copies", {"copy": rows * FLOAT * d}, copying)
+        yield Phase("copies", {"copy": rows * FLOAT * d}, tasks)
         yield Phase("handling", {"bucket_task": n_tasks, "bucket": buckets}, min(tasks, workers.n))
         moved = count_moves(groups, self.passes, workers.n) if fits.model else 0.0
         hidden = ("train", "copies") if groups >= 2 * all_threads else ()
@@ -280,13 +277,12 @@ def candidate_settings(params: Params, text: Text, workers: Workers) -> Iterator
     They are numbers of partitions, groups and copied words, with as many passes as keep one replica's quality if
     workers hold the pairs of a pass. Pairs in files have the passes of Params: more took workers out of memory.
     """
-    least = -(-MIN_PASSES // params.epochs)
-    for changes in _divisions(params, text, workers):
-        given = params.replace(**changes)
-        more = given.replace(passes_per_epoch=least)
-        few = passes_of_epoch(given) < least and Rotation.of(params).passes_per_epoch is None
-        held = few and RotationWork(more, Resources(), text, workers).fits.pairs
-        yield {**changes, "passes_per_epoch": least} if held else changes
+    for division in _divisions(params, text, workers):
+        given = params.replace(**division)
+        passes = {"passes_per_epoch": enough_passes(given)}
+        more = passes["passes_per_epoch"] > passes_of_epoch(given)
+        held = more and RotationWork(given.replace(**passes), Resources(), text, workers).fits.pairs
+        yield {**division, **passes} if held else division
 
 
 def _divisions(params: Params, text: Text, workers: Workers) -> Iterator[Mapping[str, Any]]:
@@ -314,8 +310,7 @@ def count_words_to_copy(params: Params, text: Text) -> int:
     Each of their copies occurs often in a pass, so that the mean of the copies is of trained rows.
     """
     load, p = estimate_load(text, params), Rotation.of(params).partitions
-    passes = max(passes_of_epoch(params), MIN_PASSES // params.epochs)
-    occurrences = load.top * text.subsampled / passes / p  # of a copy in a pass
+    occurrences = load.top * text.subsampled / enough_passes(params) / p  # of a copy in a pass
     return int(((load.top * p > _LARGE_SHARE) & (occurrences >= _MIN_OCCURRENCES)).sum())
 
 
