@@ -17,8 +17,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,6 @@ from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 N_EDGES = 1 << 12  # maximum number of buckets of dictionaries
 CORPORA = Layout("corpora/<file>", unused="corpora/<file>")
-_OPEN_DICTIONARIES = 1 << 10  # kept open, of 20 kB each
 _CODES_CHUNK = 1 << 20  # large, as codes are read in long ranges and large chunks are written faster
 
 
@@ -387,16 +386,28 @@ def read_words(store: Store, path: str, start: int, stop: int) -> tuple[UInt8Arr
     StoreError
         If the shard is missing.
     """
-    all_words, all_offsets, counts = _open_dictionary(store, path)
-    offsets = all_offsets[start : stop + 1]
-    words = all_words[int(offsets[0]) : int(offsets[-1])] if len(offsets) else offsets
-    if not are_words(words, offsets - offsets[:1]):
-        raise DamageError.of(f"{store.url}/{path}/offsets", "does not separate the words of a dictionary")
-    return words, offsets - offsets[0], counts[start:stop]
+    return open_words(store, path).read(start, stop)
 
 
-@lru_cache(maxsize=_OPEN_DICTIONARIES)
-def _open_dictionary(store: Store, path: str) -> tuple[StoredArray, StoredArray, StoredArray]:
-    """Return the words, offsets and counts of a shard, opened, which takes longer than reading a range of them."""
+class StoredWords(NamedTuple):
+    """The dictionary of a shard, opened, which takes longer than to read a range of it: 20 kB."""
+
+    url: str
+    words: StoredArray
+    offsets: StoredArray
+    counts: StoredArray
+
+    def read(self, start: int, stop: int) -> tuple[UInt8Array, Int64Array, Int64Array]:
+        """Read the words start..stop-1; results and errors are those of `read_words`."""
+        offsets = self.offsets[start : stop + 1]
+        words = self.words[int(offsets[0]) : int(offsets[-1])] if len(offsets) else offsets
+        if not are_words(words, offsets - offsets[:1]):
+            raise DamageError.of(f"{self.url}/offsets", "does not separate the words of a dictionary")
+        return words, offsets - offsets[0], self.counts[start:stop]
+
+
+def open_words(store: Store, path: str) -> StoredWords:
+    """Open the dictionary of a shard; arguments and errors are those of `read_words`."""
     group = (store / path).open_group()
-    return open_array(group, "words"), open_array(group, "offsets"), open_array(group, "counts")
+    arrays = (open_array(group, name) for name in ("words", "offsets", "counts"))
+    return StoredWords(f"{store.url}/{path}", *arrays)

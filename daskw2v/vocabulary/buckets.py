@@ -27,7 +27,15 @@ import zarr
 
 from daskw2v.errors import DamageError, VocabularyError, counted
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import N_EDGES, read_edges, read_word_indices, read_words, write_shard
+from daskw2v.shards.layout import (
+    N_EDGES,
+    StoredWords,
+    open_words,
+    read_edges,
+    read_word_indices,
+    read_words,
+    write_shard,
+)
 from daskw2v.shards.words import get_word, take_words
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
@@ -41,7 +49,7 @@ _MEMORY_SHARE = 0.25  # of a thread's memory, for the entries of its task
 MISSING_SHOWN = 20  # words in a message
 MAX_WORDS = 2**31 - 1  # ids are int32
 STEPS = ("plan", "merge", "cut", "order", "join", "resolve")
-_OPEN_MAPS = 64  # arrays kept open
+_OPEN_MAPS, _OPEN_SHARDS = 64, 1 << 10  # arrays, and dictionaries, that are kept open
 _NO_LIST = np.empty(0, np.int64), np.empty(0, np.uint8), np.zeros(1, np.int64)
 
 RunStep = Callable[[str, Any, list[tuple[Any, ...]]], list[Any]]  # name of the step, function, arguments of each call
@@ -257,9 +265,15 @@ def _merge(
     for s, path in enumerate(read_shard_paths(folder)):
         size = int(below[s + 1] - below[s])
         if size:
-            words, offsets, counts = read_words(work, path, int(first[s]), int(first[s]) + size)
+            words, offsets, counts = _open_words(folder, work, path).read(int(first[s]), int(first[s]) + size)
             index[below[s] : below[s + 1]] = merged.encode(padded(words), offsets[:-1], offsets[1:], counts)
     return merged.words, merged.offsets, merged.counts(), index
+
+
+@lru_cache(maxsize=_OPEN_SHARDS)
+def _open_words(folder: Store, work: Store, path: str) -> StoredWords:
+    """Open the dictionary of a shard, once for all buckets of the build in `folder` that a process merges."""
+    return open_words(work, path)
 
 
 def _read_list(folder: Store, bucket: int, n_buckets: int) -> tuple[Int64Array, UInt8Array, Int64Array]:
