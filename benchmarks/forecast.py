@@ -76,9 +76,9 @@ def measure(session: Session) -> None:
     hours = session.table(f"Hours of an epoch; {where}", heads, ".3g")
     for name, several in seconds.items():
         hours.row(name, *(one / options.epochs / 3600 for one in several))
-    of_run = session.table(f"Machine hours, {counted(options.epochs, 'epoch')}; {where}", heads, ".3g")
-    for name, several in seconds.items():
-        of_run.row(name, *(n * one / 3600 for n, one in zip(machines, several, strict=True)))
+    fastest = [min(column) for column in zip(*seconds.values(), strict=True)]
+    machine_hours = (n * one / 3600 for n, one in zip(machines, fastest, strict=True))
+    hours.row(f"the fastest: machine hours of {counted(options.epochs, 'epoch')}", *machine_hours)
     shares = session.table(f"Share of the ideal, %; {where}", heads, ".0f")
     for name, several in seconds.items():
         shares.row(name, *(100 * ideal / n / one for n, one in zip(machines, several, strict=True)))

@@ -146,7 +146,7 @@ def measured_scaling() -> str:
 def forecast_scaling() -> str:
     """Return what machines are forecast to do, as shares of what so many could."""
     record = Record.read("forecast")
-    *_, shares = record.tables
+    _, shares = record.tables
     lines = [f"| forecast: {_FORECAST}; share of what so many could do | {' | '.join(shares['columns'])} |"]
     lines.append("|---" * (1 + len(shares["columns"])) + "|")
     for name in shares["rows"]:
