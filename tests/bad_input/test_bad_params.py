@@ -234,6 +234,7 @@ def test_home_directory_that_is_unknown__is_refused_by_name(name):
 @settings(max_examples=25)
 @given(value=ANYTHING)
 @example(value="@")
+@example(value="~0")
 def test_any_value__is_either_kept_or_refused_by_name(name, value):
     metadata = FIELDS[name][1].metadata
     if name in ("scheduler", "host") and isinstance(value, str) and "@" in value:
@@ -245,6 +246,7 @@ def test_any_value__is_either_kept_or_refused_by_name(name, value):
         and os.path.expanduser(value).startswith("~")
         and metadata["convert"]
         and metadata["is_location"]
+        and metadata["check"](value)  # a list of locations refuses text first
     ):
         assert refusal(name, value).problem.startswith(f"{name}={value!r}: No home directory is known")
     elif (value is None and metadata["optional"]) or metadata["check"](value):
